@@ -1,0 +1,7 @@
+//! The pure semantics of the broker: values, exchanges and routing, the queue state machine.
+//!
+//! Owns every decision and no effect: nothing here does I/O, reads a clock or knows a protocol.
+
+pub mod value;
+
+pub use value::{Name, Table, Value};
