@@ -1,0 +1,270 @@
+//! The sending half of a connection: frames to go out, and the consumers they go to.
+//!
+//! Owns one bounded buffer, in which replies, confirms and deliveries are in the order they happened, and the open
+//! deliveries of each channel, which belong under the same lock. Must not know sockets or how methods are handled.
+//!
+//! In: the session ([`Outbox::write`]) and queues ([`Subscriber`]). Out: [`Outbox::take`], by the driver.
+
+mod channel;
+mod outgoing;
+
+pub(crate) use channel::{ClosedChannel, NewConsumer, OutChannel};
+pub(crate) use outgoing::{Outgoing, Part};
+
+use crate::codec::{deliver, frame, method::basic};
+use deepmq_broker::connection::{ChannelInfo, ConnectionControl};
+use deepmq_broker::message::{Body, Delivery, MessageRef};
+use deepmq_broker::queue::Queue;
+use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
+use deepmq_model::queue::ConsumerId;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// What a delivery takes besides its message, in bytes, about.
+const DELIVERY_OVERHEAD_BYTES: usize = 64;
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) frames: Frames,
+    channels: HashMap<u16, OutChannel>,
+    /// Consumers that were refused room, to be resumed.
+    starved: Vec<(Arc<Queue>, ConsumerId)>,
+    waker: Option<Waker>,
+    /// Somebody wants the connection closed, for this reason.
+    close_wanted: Option<Box<str>>,
+    /// The client understands basic.cancel from the server.
+    cancel_notify: bool,
+    /// The connection is gone or going: nothing more is taken.
+    closed: bool,
+}
+
+/// Encoded frames, with long bodies by reference.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    pub(crate) buf: Vec<u8>,
+    pub(crate) parts: Vec<Part>,
+    part_bytes: usize,
+    frame_max: u32,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { buf: Vec::new(), parts: Vec::new(), part_bytes: 0, frame_max: frame::FRAME_BYTES_MIN }
+    }
+}
+
+impl Frames {
+    fn len(&self) -> usize {
+        self.buf.len() + self.part_bytes
+    }
+
+    /// Appends the header and body frames of a message.
+    pub(crate) fn content(&mut self, channel: u16, message: &MessageRef<'_>) {
+        match message.body {
+            Body::Inline(body) => {
+                crate::codec::content::write(channel, message.properties, body, self.frame_max, &mut self.buf);
+            }
+            Body::Shared(body) => {
+                crate::codec::content::Header {
+                    class: basic::CLASS,
+                    body_size: body.len() as u64,
+                    properties: message.properties,
+                }
+                .encode(channel, &mut self.buf);
+                self.shared_body(channel, body);
+            }
+        }
+    }
+
+    fn shared_body(&mut self, channel: u16, body: &bytes::Bytes) {
+        let max = frame::payload_bytes_max(self.frame_max);
+        let mut rest = body.clone();
+        while !rest.is_empty() {
+            let part = rest.split_to(rest.len().min(max));
+            self.buf.extend_from_slice(&frame::body_header(channel, &part));
+            self.part_bytes += part.len();
+            self.parts.push(Part { at: self.buf.len(), bytes: part });
+            self.buf.push(frame::END);
+        }
+    }
+
+    #[inline]
+    fn delivery(&mut self, head: &deliver::Delivery<'_>, body: Body<'_>) {
+        match body {
+            Body::Inline(body) => head.write(body, self.frame_max, &mut self.buf),
+            Body::Shared(body) => {
+                head.write_head(body.len() as u64, &mut self.buf);
+                self.shared_body(head.channel, body);
+            }
+        }
+    }
+}
+
+impl Outbox {
+    /// With room for so many bytes before consumers pause.
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { bytes_max, state: Mutex::default() })
+    }
+
+    /// What the handshake found out.
+    pub(crate) fn negotiated(&self, frame_max: u32, cancel_notify: bool) {
+        let mut state = self.state.lock();
+        state.frames.frame_max = frame_max;
+        state.cancel_notify = cancel_notify;
+    }
+
+    /// Appends frames.
+    pub(crate) fn write(&self, write: impl FnOnce(&mut Frames)) {
+        let mut state = self.state.lock();
+        if !state.closed {
+            write(&mut state.frames);
+        }
+    }
+
+    /// Adds a channel.
+    pub(crate) fn open_channel(&self, number: u16) {
+        self.state.lock().channels.insert(number, OutChannel::default());
+    }
+
+    /// Works on a channel, if it is open.
+    pub(crate) fn channel<R>(
+        &self,
+        number: u16,
+        work: impl FnOnce(&mut OutChannel, &mut Frames) -> R,
+    ) -> Option<R> {
+        let mut state = self.state.lock();
+        let State { channels, frames, .. } = &mut *state;
+        channels.get_mut(&number).map(|channel| work(channel, frames))
+    }
+
+    /// Removes a channel with its consumers and open deliveries.
+    pub(crate) fn close_channel(&self, number: u16) -> Option<ClosedChannel> {
+        let mut state = self.state.lock();
+        state.channels.remove(&number).map(OutChannel::close)
+    }
+
+    /// Removes all channels, and takes no more deliveries.
+    pub(crate) fn close_all_channels(&self) -> Vec<ClosedChannel> {
+        let mut state = self.state.lock();
+        state.channels.drain().map(|(_, channel)| channel.close()).collect()
+    }
+
+    /// Drops what was not sent, and takes nothing more.
+    pub(crate) fn shut(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.frames = Frames::default();
+    }
+
+    /// Moves what is to be sent into `outgoing`, which must be empty, and the consumers that now have room into
+    /// `starved`. Without anything to send, `waker` is woken once there is.
+    pub(crate) fn take(
+        &self,
+        outgoing: &mut Outgoing,
+        starved: &mut Vec<(Arc<Queue>, ConsumerId)>,
+        waker: &Waker,
+    ) -> bool {
+        let mut state = self.state.lock();
+        if state.frames.buf.is_empty() {
+            if !state.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+                state.waker = Some(waker.clone());
+            }
+            return false;
+        }
+        outgoing.swap(&mut state.frames);
+        state.frames.part_bytes = 0;
+        starved.append(&mut state.starved);
+        true
+    }
+
+    /// Why the connection is to be closed, if somebody wants it closed.
+    pub(crate) fn take_close_wanted(&self) -> Option<Box<str>> {
+        self.state.lock().close_wanted.take()
+    }
+
+    /// Gives memory back that a quiet connection does not need.
+    pub(crate) fn trim(&self) {
+        let mut state = self.state.lock();
+        if state.frames.buf.is_empty() {
+            state.frames.buf = Vec::new();
+            state.frames.parts = Vec::new();
+        }
+    }
+}
+
+impl Subscriber for Outbox {
+    fn reserve(&self, consumer: ConsumerKey, want: u32, message_bytes: usize, queue: &Arc<Queue>) -> u32 {
+        let mut state = self.state.lock();
+        let State { frames, channels, starved, .. } = &mut *state;
+        let Some(channel) = channels.get_mut(&consumer.channel) else { return 0 };
+        let Some(id) = channel.consumer_id(consumer.index) else { return 0 };
+        let room = self.bytes_max.saturating_sub(frames.len()).div_ceil(message_bytes + DELIVERY_OVERHEAD_BYTES);
+        if room == 0 {
+            starved.push((queue.clone(), id));
+            return 0;
+        }
+        channel.reserve(consumer.index, want.min(u32::try_from(room).unwrap_or(u32::MAX)))
+    }
+
+    fn release(&self, consumer: ConsumerKey, unused: u32) {
+        self.channel(consumer.channel, |channel, _| channel.release(consumer.index, unused));
+    }
+
+    fn deliver(&self, consumer: ConsumerKey, deliveries: &mut dyn Iterator<Item = Delivery<'_>>) {
+        let mut state = self.state.lock();
+        let State { frames, channels, .. } = &mut *state;
+        let Some(channel) = channels.get_mut(&consumer.channel) else { return };
+        let Some((mut tags, consumer_tag)) = channel.deliver_to(consumer.index) else { return };
+        for delivery in deliveries {
+            let head = deliver::Delivery {
+                channel: consumer.channel,
+                consumer_tag,
+                delivery_tag: tags.next(delivery.position),
+                redelivered: delivery.redelivered,
+                address: delivery.message.address,
+                properties: delivery.message.properties,
+            };
+            frames.delivery(&head, delivery.message.body);
+        }
+    }
+
+    fn cancelled(&self, consumer: ConsumerKey) {
+        let mut state = self.state.lock();
+        let State { frames, channels, cancel_notify, closed, .. } = &mut *state;
+        let Some(channel) = channels.get_mut(&consumer.channel) else { return };
+        let Some(gone) = channel.remove_consumer(consumer.index) else { return };
+        if *cancel_notify && !*closed {
+            basic::Cancel { consumer_tag: &gone.tag, no_wait: true }.encode(consumer.channel, &mut frames.buf);
+        }
+    }
+
+    fn wake(&self) {
+        let waker = self.state.lock().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl ConnectionControl for Outbox {
+    fn close(&self, reason: &str) {
+        self.state.lock().close_wanted = Some(reason.into());
+        self.wake();
+    }
+
+    fn channels(&self) -> Vec<ChannelInfo> {
+        let state = self.state.lock();
+        let mut channels: Vec<_> = state.channels.iter().map(|(&number, channel)| channel.info(number)).collect();
+        channels.sort_unstable_by_key(|channel| channel.number);
+        channels
+    }
+}

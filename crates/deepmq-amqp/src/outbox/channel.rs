@@ -1,0 +1,230 @@
+//! A channel as deliveries see it: its consumers, their tags, the open deliveries and the shared prefetch.
+//!
+//! Owns what must change together with the sending of a delivery. Must not know the wire.
+
+use deepmq_broker::connection::ChannelInfo;
+use deepmq_broker::queue::{Outcome, Queue, Settlements};
+use deepmq_broker::{Ledger, SourceId, UnknownTag};
+use deepmq_model::Name;
+use deepmq_model::queue::{ConsumerId, Position};
+use std::sync::Arc;
+
+/// A consumer.
+#[derive(Debug)]
+pub(crate) struct OutConsumer {
+    pub(crate) tag: Name,
+    /// The tag with its length before it, as it stands in each delivery.
+    short_tag: Box<[u8]>,
+    pub(crate) queue: Arc<Queue>,
+    no_ack: bool,
+    /// Known once the queue has accepted the consumer.
+    id: Option<ConsumerId>,
+    source: Option<SourceId>,
+}
+
+/// What is known of a consumer before its queue has accepted it.
+#[derive(Debug)]
+pub(crate) struct NewConsumer {
+    pub(crate) tag: Name,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) no_ack: bool,
+}
+
+/// The limit on open deliveries that all consumers of a channel share (basic.qos with `global`).
+#[derive(Debug, Default)]
+struct SharedPrefetch {
+    /// 0: no limit.
+    max: u32,
+    /// Deliveries to consumers that are open or reserved.
+    held: u32,
+}
+
+/// A channel.
+#[derive(Debug, Default)]
+pub(crate) struct OutChannel {
+    ledger: Ledger,
+    consumers: Vec<Option<OutConsumer>>,
+    prefetch: SharedPrefetch,
+    /// Consumers refused because of the shared prefetch.
+    paused: Vec<u32>,
+    fetches: Vec<(Arc<Queue>, SourceId)>,
+}
+
+/// What a closed channel leaves to be done.
+#[derive(Debug)]
+pub(crate) struct ClosedChannel {
+    /// Consumers that are to be taken off their queues.
+    pub(crate) consumers: Vec<OutConsumer>,
+    /// Deliveries that go back.
+    pub(crate) open: Settlements,
+}
+
+impl OutConsumer {
+    /// Its number at the queue.
+    pub(crate) fn id(&self) -> Option<ConsumerId> {
+        self.id
+    }
+}
+
+/// Hands out the delivery tags of one consumer's deliveries.
+pub(crate) struct Tags<'a> {
+    ledger: &'a mut Ledger,
+    source: Option<SourceId>,
+}
+
+impl Tags<'_> {
+    #[inline]
+    pub(crate) fn next(&mut self, position: Position) -> u64 {
+        match self.source {
+            Some(source) => self.ledger.open_delivery(source, position),
+            None => self.ledger.settled_delivery(),
+        }
+    }
+}
+
+impl OutChannel {
+    pub(crate) fn info(&self, number: u16) -> ChannelInfo {
+        ChannelInfo { number, consumers: self.consumers().count(), unacked: self.ledger.open() }
+    }
+
+    /// The consumers.
+    pub(crate) fn consumers(&self) -> impl Iterator<Item = &OutConsumer> {
+        self.consumers.iter().flatten()
+    }
+
+    /// The index of a consumer by its tag.
+    pub(crate) fn find(&self, tag: &str) -> Option<u32> {
+        let at = self.consumers.iter().position(|slot| slot.as_ref().is_some_and(|known| &*known.tag == tag))?;
+        u32::try_from(at).ok()
+    }
+
+    /// Adds a consumer that its queue does not know yet; returns its index.
+    pub(crate) fn add_consumer(&mut self, new: NewConsumer) -> u32 {
+        let len = u8::try_from(new.tag.len()).expect("a tag came as a short string");
+        let short_tag = [&[len], new.tag.as_bytes()].concat().into();
+        let NewConsumer { tag, queue, no_ack } = new;
+        let consumer = OutConsumer { tag, short_tag, queue, no_ack, id: None, source: None };
+        let at = self.consumers.iter().position(Option::is_none).unwrap_or(self.consumers.len());
+        match self.consumers.get_mut(at) {
+            Some(slot) => *slot = Some(consumer),
+            None => self.consumers.push(Some(consumer)),
+        }
+        u32::try_from(at).expect("consumers of a channel are limited")
+    }
+
+    /// The queue accepted the consumer.
+    pub(crate) fn accepted(&mut self, index: u32, id: ConsumerId) {
+        let Some(Some(consumer)) = self.consumers.get_mut(index as usize) else { return };
+        consumer.id = Some(id);
+        if !consumer.no_ack {
+            consumer.source = Some(self.ledger.add_source(consumer.queue.clone(), Some(id)));
+        }
+    }
+
+    /// Removes a consumer; its open deliveries stay.
+    pub(crate) fn remove_consumer(&mut self, index: u32) -> Option<OutConsumer> {
+        let consumer = self.consumers.get_mut(index as usize)?.take()?;
+        if let Some(source) = consumer.source {
+            self.ledger.close_source(source);
+        }
+        Some(consumer)
+    }
+
+    fn consumer(&self, index: u32) -> Option<&OutConsumer> {
+        self.consumers.get(index as usize)?.as_ref()
+    }
+
+    pub(crate) fn consumer_id(&self, index: u32) -> Option<ConsumerId> {
+        self.consumer(index)?.id
+    }
+
+    /// Reserves up to `want` deliveries within the shared prefetch.
+    pub(super) fn reserve(&mut self, index: u32, want: u32) -> u32 {
+        let counts = self.consumer(index).is_some_and(|consumer| !consumer.no_ack);
+        if self.prefetch.max == 0 || !counts {
+            return want;
+        }
+        let granted = want.min(self.prefetch.max.saturating_sub(self.prefetch.held));
+        self.prefetch.held += granted;
+        if granted == 0 && !self.paused.contains(&index) {
+            self.paused.push(index);
+        }
+        granted
+    }
+
+    pub(super) fn release(&mut self, index: u32, unused: u32) {
+        let counts = self.consumer(index).is_some_and(|consumer| !consumer.no_ack);
+        if self.prefetch.max > 0 && counts {
+            self.prefetch.held = self.prefetch.held.saturating_sub(unused);
+        }
+    }
+
+    /// What is needed to write deliveries to a consumer.
+    #[inline]
+    pub(super) fn deliver_to(&mut self, index: u32) -> Option<(Tags<'_>, &[u8])> {
+        let consumer = self.consumers.get(index as usize)?.as_ref()?;
+        Some((Tags { ledger: &mut self.ledger, source: consumer.source }, &consumer.short_tag))
+    }
+
+    /// A tag for a fetched message.
+    pub(crate) fn fetched(&mut self, queue: &Arc<Queue>, position: Position, no_ack: bool) -> u64 {
+        if no_ack {
+            return self.ledger.settled_delivery();
+        }
+        let known = self.fetches.iter().find(|(known, _)| Arc::ptr_eq(known, queue)).map(|&(_, source)| source);
+        let source = known.unwrap_or_else(|| {
+            // One is remembered, for the client that polls one queue; an older one lives until it is settled.
+            for (_, old) in self.fetches.drain(..) {
+                self.ledger.close_source(old);
+            }
+            let source = self.ledger.add_source(queue.clone(), None);
+            self.fetches.push((queue.clone(), source));
+            source
+        });
+        self.ledger.open_delivery(source, position)
+    }
+
+    /// Settles a delivery, or all up to it.
+    pub(crate) fn settle(
+        &mut self,
+        tag: u64,
+        multiple: bool,
+        outcome: Outcome,
+        out: &mut Settlements,
+    ) -> Result<(), UnknownTag> {
+        let before = self.ledger.open();
+        if multiple {
+            self.ledger.settle_up_to(tag, outcome, out)?;
+        } else {
+            self.ledger.settle(tag, outcome, out)?;
+        }
+        if self.prefetch.max > 0 {
+            let settled = u32::try_from(before - self.ledger.open()).unwrap_or(u32::MAX);
+            self.prefetch.held = self.prefetch.held.saturating_sub(settled);
+        }
+        Ok(())
+    }
+
+    /// Sets the shared prefetch; what is open counts against it at once.
+    pub(crate) fn limit_shared(&mut self, max: u32) {
+        let held = u32::try_from(self.ledger.open()).unwrap_or(u32::MAX);
+        self.prefetch = SharedPrefetch { max, held };
+    }
+
+    /// Consumers that paused because of the shared prefetch and may go on.
+    pub(crate) fn unpaused(&mut self) -> Vec<(Arc<Queue>, ConsumerId)> {
+        if self.paused.is_empty() || (self.prefetch.max > 0 && self.prefetch.held >= self.prefetch.max) {
+            return Vec::new();
+        }
+        let paused = std::mem::take(&mut self.paused);
+        let consumers = paused.into_iter().filter_map(|index| self.consumer(index));
+        consumers.filter_map(|consumer| Some((consumer.queue.clone(), consumer.id?))).collect()
+    }
+
+    pub(super) fn close(mut self) -> ClosedChannel {
+        let mut open = Settlements::default();
+        // With 0 it takes all there are and knows no error.
+        let _ = self.ledger.settle_up_to(0, Outcome::Recover, &mut open);
+        ClosedChannel { consumers: self.consumers.into_iter().flatten().collect(), open }
+    }
+}

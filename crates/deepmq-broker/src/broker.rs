@@ -1,0 +1,220 @@
+//! The broker: everything that front-ends and embedders start from.
+//!
+//! Owns vhosts, users, the connections' registry and the event stream. Must not know protocols or sockets.
+
+use crate::config::BrokerConfig;
+use crate::connection::{Admission, ChannelInfo, ConnectionControl, ConnectionId, ConnectionInfo, Connections};
+use crate::events::{Event, EventStream, Events, Interest};
+use crate::limits::{Limits, LimitsError};
+use crate::memory::Memory;
+use crate::users::{Users, UsersError};
+use crate::vhost::Vhost;
+use deepmq_model::Name;
+use deepmq_storage::seam::Seam;
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Why a broker does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The limits contradict each other.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    /// A user cannot be made.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+}
+
+/// What the broker holds at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// How long it has been running.
+    pub uptime: Duration,
+    /// Open connections.
+    pub connections: usize,
+    /// Vhosts.
+    pub vhosts: usize,
+    /// Queues of all vhosts.
+    pub queues: usize,
+    /// Exchanges of all vhosts.
+    pub exchanges: usize,
+    /// Memory of all messages, in bytes.
+    pub message_bytes: usize,
+    /// The bound on it.
+    pub message_bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: BrokerConfig,
+    seam: Seam,
+    users: Users,
+    events: Arc<Events>,
+    memory: Arc<Memory>,
+    connections: Arc<Connections>,
+    vhosts: RwLock<BTreeMap<Name, Arc<Vhost>>>,
+    stopping: watch::Sender<bool>,
+}
+
+/// A running broker. Clones are the same broker.
+#[derive(Debug, Clone)]
+pub struct Broker(Arc<Inner>);
+
+impl Broker {
+    /// Starts a broker.
+    pub fn start(config: BrokerConfig, seam: Seam) -> Result<Self, StartError> {
+        let events = Events::new(config.limits.events_buffered_max);
+        Self::start_observed(config, seam, events)
+    }
+
+    /// Starts a broker whose events can have been subscribed to before.
+    pub fn start_observed(config: BrokerConfig, seam: Seam, events: Arc<Events>) -> Result<Self, StartError> {
+        config.limits.check()?;
+        let users = Users::new(config.users.clone(), seam.random.clone())?;
+        let memory = Memory::new(config.limits.ready_memory_bytes_max);
+        let broker = Self(Arc::new(Inner {
+            users,
+            events,
+            memory,
+            connections: Arc::default(),
+            vhosts: RwLock::default(),
+            stopping: watch::Sender::new(false),
+            config,
+            seam,
+        }));
+        for name in &broker.0.config.vhosts {
+            broker.add_vhost(name);
+        }
+        broker.0.events.publish(&Event::BrokerStarted);
+        Ok(broker)
+    }
+
+    fn add_vhost(&self, name: &Name) {
+        let inner = &self.0;
+        let vhost = Vhost::new(name.clone(), &inner.config.limits, inner.memory.clone(), inner.events.clone());
+        inner.vhosts.write().insert(name.clone(), Arc::new(vhost));
+    }
+
+    /// Stops the broker: front-ends close their connections, and its messages are gone with the last reference.
+    pub fn shutdown(&self) {
+        if !self.0.stopping.send_replace(true) {
+            self.0.events.publish(&Event::BrokerStopped);
+        }
+    }
+
+    /// Waits until somebody called [`Broker::shutdown`].
+    pub async fn stopping(&self) {
+        // The sender lives in `self`, so this cannot fail.
+        let _ = self.0.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
+    /// What it was started with.
+    pub fn config(&self) -> &BrokerConfig {
+        &self.0.config
+    }
+
+    /// Its bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.0.config.limits
+    }
+
+    /// Clock, randomness and disk.
+    pub fn seam(&self) -> &Seam {
+        &self.0.seam
+    }
+
+    /// Who may log in.
+    pub fn users(&self) -> &Users {
+        &self.0.users
+    }
+
+    /// The events' sending side.
+    pub fn events(&self) -> &Arc<Events> {
+        &self.0.events
+    }
+
+    /// The memory that messages take.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.0.memory
+    }
+
+    /// Listens to what happens from now on.
+    pub fn subscribe(&self, interest: Interest) -> EventStream {
+        self.0.events.subscribe(interest)
+    }
+
+    /// A vhost.
+    pub fn vhost(&self, name: &str) -> Option<Arc<Vhost>> {
+        self.0.vhosts.read().get(name).cloned()
+    }
+
+    /// All vhosts by name.
+    pub fn vhosts(&self) -> Vec<Arc<Vhost>> {
+        self.0.vhosts.read().values().cloned().collect()
+    }
+
+    /// The right to one more connection, if the limit allows it.
+    pub fn admit_connection(&self) -> Option<Admission> {
+        self.0.connections.admit(self.limits().connections_max)
+    }
+
+    /// A number for a new connection.
+    pub fn next_connection_id(&self) -> ConnectionId {
+        self.0.connections.next_id()
+    }
+
+    /// Registers an open connection.
+    pub fn open_connection(&self, info: ConnectionInfo, control: Arc<dyn ConnectionControl>) {
+        self.0.events.publish(&Event::ConnectionOpened {
+            connection: info.id,
+            user: info.user.clone(),
+            vhost: info.vhost.clone(),
+            peer: info.peer.clone(),
+        });
+        self.0.connections.add(info, control);
+    }
+
+    /// Forgets a connection, and deletes the queues that were exclusively its own.
+    pub fn close_connection(&self, id: ConnectionId, vhost: &Vhost, reason: &str) {
+        if self.0.connections.remove(id) {
+            vhost.delete_queues_owned_by(id);
+            self.0.events.publish(&Event::ConnectionClosed { connection: id, reason: reason.into() });
+        }
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> Vec<ConnectionInfo> {
+        self.0.connections.list()
+    }
+
+    /// The channels of a connection; none if it is gone.
+    pub fn channels(&self, id: ConnectionId) -> Vec<ChannelInfo> {
+        self.0.connections.control(id).map(|control| control.channels()).unwrap_or_default()
+    }
+
+    /// Asks a connection to close; false if there is none.
+    pub fn kill_connection(&self, id: ConnectionId, reason: &str) -> bool {
+        let control = self.0.connections.control(id);
+        control.is_some_and(|control| {
+            control.close(reason);
+            true
+        })
+    }
+
+    /// What it holds.
+    pub fn status(&self) -> Status {
+        let vhosts = self.vhosts();
+        Status {
+            uptime: self.0.seam.clock.now().since_start(),
+            connections: self.0.connections.len(),
+            vhosts: vhosts.len(),
+            queues: vhosts.iter().map(|vhost| vhost.queue_count()).sum(),
+            exchanges: vhosts.iter().map(|vhost| vhost.exchange_count()).sum(),
+            message_bytes: self.0.memory.used(),
+            message_bytes_max: self.0.memory.max(),
+        }
+    }
+}

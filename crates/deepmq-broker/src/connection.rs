@@ -1,0 +1,110 @@
+//! The connections of all front-ends: how many, who, and how to reach them.
+//!
+//! Owns the registry. Must not know what a connection speaks.
+
+pub use deepmq_model::topology::ConnectionId;
+
+use deepmq_model::{Name, Table};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::SystemTime;
+
+/// A connection, for inspection.
+#[derive(Debug, Clone)]
+pub struct ConnectionInfo {
+    /// Its number, unique while the broker runs.
+    pub id: ConnectionId,
+    /// The front-end: `AMQP 0-9-1` and so on.
+    pub protocol: &'static str,
+    /// The peer's address.
+    pub peer: String,
+    /// The user.
+    pub user: Name,
+    /// The vhost.
+    pub vhost: Name,
+    /// What the client says of itself.
+    pub client_properties: Table,
+    /// When it was opened.
+    pub connected_at: SystemTime,
+}
+
+/// A channel, for inspection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChannelInfo {
+    /// Its number.
+    pub number: u16,
+    /// Consumers on it.
+    pub consumers: usize,
+    /// Deliveries on it that are not settled.
+    pub unacked: usize,
+}
+
+/// A front-end's side of a connection.
+pub trait ConnectionControl: Debug + Send + Sync {
+    /// Asks it to close, telling the peer why.
+    fn close(&self, reason: &str);
+
+    /// Its open channels.
+    fn channels(&self) -> Vec<ChannelInfo>;
+}
+
+#[derive(Debug)]
+struct Entry {
+    info: ConnectionInfo,
+    control: Arc<dyn ConnectionControl>,
+}
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    next: AtomicU64,
+    admitted: AtomicUsize,
+    open: Mutex<BTreeMap<u64, Entry>>,
+}
+
+/// The right to have a connection, from accept to close.
+#[derive(Debug)]
+pub struct Admission(Arc<Connections>);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.0.admitted.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Connections {
+    pub(crate) fn admit(self: &Arc<Self>, max: usize) -> Option<Admission> {
+        if self.admitted.fetch_add(1, Relaxed) >= max {
+            self.admitted.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Admission(self.clone()))
+    }
+
+    pub(crate) fn next_id(&self) -> ConnectionId {
+        ConnectionId(self.next.fetch_add(1, Relaxed) + 1)
+    }
+
+    pub(crate) fn add(&self, info: ConnectionInfo, control: Arc<dyn ConnectionControl>) {
+        self.open.lock().insert(info.id.0, Entry { info, control });
+    }
+
+    pub(crate) fn remove(&self, id: ConnectionId) -> bool {
+        self.open.lock().remove(&id.0).is_some()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    pub(crate) fn list(&self) -> Vec<ConnectionInfo> {
+        self.open.lock().values().map(|entry| entry.info.clone()).collect()
+    }
+
+    pub(crate) fn control(&self, id: ConnectionId) -> Option<Arc<dyn ConnectionControl>> {
+        self.open.lock().get(&id.0).map(|entry| entry.control.clone())
+    }
+}

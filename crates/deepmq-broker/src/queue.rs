@@ -1,0 +1,336 @@
+//! A queue at run time: the state machine of the model, the bytes of its messages, and one lock around both.
+//!
+//! Owns the order of effects: append, dispatch, deliver, complete. Must not know exchanges, vhosts or protocols.
+//!
+//! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
+
+mod settlement;
+
+pub use settlement::{Outcome, Settlement, Settlements};
+
+use crate::backlog::{Backlog, BatchSize};
+use crate::events::{Event, Events};
+use crate::memory::Memory;
+use crate::message::{Delivery, MessageRef};
+use crate::subscriber::{Subscription, Wakes};
+use deepmq_model::Name;
+use deepmq_model::queue::{self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Run};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// How many messages a queue counted since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Taken from publishers.
+    pub published: u64,
+    /// Delivered to consumers, again ones included.
+    pub delivered: u64,
+    /// Fetched by basic.get and its like.
+    pub fetched: u64,
+    /// Delivered or fetched again.
+    pub redelivered: u64,
+    /// Acknowledged, by a consumer or by being delivered without need of it.
+    pub acked: u64,
+    /// Put back.
+    pub requeued: u64,
+    /// Dropped: rejected or purged.
+    pub discarded: u64,
+}
+
+/// What a queue holds at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Messages that wait for a consumer.
+    pub ready: u64,
+    /// Messages delivered and not settled.
+    pub unacked: u64,
+    /// Consumers.
+    pub consumers: usize,
+    /// Memory of the messages, in bytes.
+    pub bytes: usize,
+}
+
+/// A consumer, for inspection.
+#[derive(Debug, Clone)]
+pub struct ConsumerInfo {
+    /// Its tag.
+    pub tag: Name,
+    /// The channel it is on.
+    pub channel: u16,
+    /// What it asked for.
+    pub spec: ConsumerSpec,
+    /// Unacked messages it holds.
+    pub in_flight: u32,
+    /// Why it takes no messages now, if it does not.
+    pub pause: Pause,
+}
+
+/// What a deleted queue leaves behind.
+#[derive(Debug)]
+pub struct Deleted {
+    /// Ready messages that were dropped.
+    pub ready: u64,
+    /// Its consumers, who must be told.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// Why a queue is not deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteRefused {
+    /// It has consumers, and was to be deleted only if unused.
+    InUse,
+    /// It has ready messages, and was to be deleted only if empty.
+    NotEmpty,
+}
+
+/// A queue.
+#[derive(Debug)]
+pub struct Queue {
+    name: Name,
+    vhost: Name,
+    events: Arc<Events>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    model: model::Queue<Subscription>,
+    backlog: Backlog,
+    counters: Counters,
+    deleted: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(vhost: Name, name: Name, memory: Arc<Memory>, events: Arc<Events>) -> Arc<Self> {
+        let state = State {
+            model: model::Queue::default(),
+            backlog: Backlog::new(memory),
+            counters: Counters::default(),
+            deleted: false,
+        };
+        Arc::new(Self { name, vhost, events, state: Mutex::new(state) })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The vhost it is in.
+    pub fn vhost(&self) -> &Name {
+        &self.vhost
+    }
+
+    /// What it holds.
+    pub fn depth(&self) -> Depth {
+        let state = self.state.lock();
+        Depth {
+            ready: state.model.ready(),
+            unacked: state.model.unacked(),
+            consumers: state.model.consumers().len(),
+            bytes: state.backlog.bytes(),
+        }
+    }
+
+    /// What it counted.
+    pub fn counters(&self) -> Counters {
+        self.state.lock().counters
+    }
+
+    /// Its consumers.
+    pub fn consumers(&self) -> Vec<ConsumerInfo> {
+        let state = self.state.lock();
+        let info = |consumer: &model::Consumer<Subscription>| ConsumerInfo {
+            tag: consumer.handle.tag.clone(),
+            channel: consumer.handle.key.channel,
+            spec: consumer.spec(),
+            in_flight: consumer.in_flight(),
+            pause: consumer.pause(),
+        };
+        state.model.consumers().iter().map(info).collect()
+    }
+
+    /// Takes a batch of messages and hands out what consumers can take. A deleted queue drops them.
+    pub fn publish<'a>(
+        self: &Arc<Self>,
+        size: BatchSize,
+        messages: impl Iterator<Item = MessageRef<'a>>,
+        wakes: &mut Wakes,
+    ) {
+        let mut state = self.state.lock();
+        if state.deleted || size.count == 0 {
+            return;
+        }
+        let first = state.model.publish(size.count as u64);
+        state.backlog.append(first, size, messages);
+        state.counters.published += size.count as u64;
+        state.dispatch(self, wakes);
+    }
+
+    /// Adds a consumer. It gets nothing until [`Queue::resume`], so that the front-end can announce it first.
+    pub fn subscribe(&self, spec: ConsumerSpec, subscription: Subscription) -> Result<ConsumerId, ConsumeError> {
+        self.state.lock().model.subscribe(spec, subscription)
+    }
+
+    /// Removes a consumer; true if it was the last one. What it holds stays unacked.
+    pub fn unsubscribe(&self, id: ConsumerId) -> bool {
+        let mut state = self.state.lock();
+        state.model.unsubscribe(id).is_some() && state.model.consumers().is_empty()
+    }
+
+    /// A consumer can take messages (again).
+    pub fn resume(self: &Arc<Self>, id: ConsumerId, wakes: &mut Wakes) {
+        let mut state = self.state.lock();
+        state.model.resume(id);
+        state.dispatch(self, wakes);
+    }
+
+    /// Fetches the first ready message into `take`, which also learns how many are left. Unless `no_ack`, it is
+    /// unacked from then on.
+    pub fn fetch<R>(&self, no_ack: bool, take: impl FnOnce(Delivery<'_>, u64) -> R) -> Option<R> {
+        let mut state = self.state.lock();
+        let handed = state.model.get(no_ack)?;
+        let left = state.model.ready();
+        let message = state.backlog.read(handed.position).expect("what is ready is in the backlog");
+        if self.events.messages_wanted() {
+            self.events.publish(&self.delivered(message, handed.redelivered));
+        }
+        let taken = take(Delivery { position: handed.position, redelivered: handed.redelivered, message }, left);
+        state.counters.fetched += 1;
+        state.counters.redelivered += u64::from(handed.redelivered);
+        if no_ack {
+            state.counters.acked += 1;
+            state.backlog.complete(handed.position);
+        }
+        Some(taken)
+    }
+
+    /// Settles deliveries, in the order given, and hands out what that makes possible.
+    pub fn settle(self: &Arc<Self>, settlements: &[Settlement], wakes: &mut Wakes) {
+        let mut state = self.state.lock();
+        if state.deleted {
+            return;
+        }
+        state.settle(settlements);
+        if self.events.messages_wanted() {
+            for settlement in settlements {
+                self.events.publish(&self.settled(settlement));
+            }
+        }
+        state.dispatch(self, wakes);
+    }
+
+    /// Drops all ready messages; returns how many.
+    pub fn purge(&self) -> u64 {
+        let mut state = self.state.lock();
+        let purged = state.model.purge();
+        let fresh = (purged.first, purged.end);
+        for (start, end) in purged.returned.ranges().chain((fresh.0 < fresh.1).then_some(fresh)) {
+            state.backlog.complete_range(start, end);
+        }
+        state.counters.discarded += purged.count();
+        purged.count()
+    }
+
+    /// Closes the queue for good, unless a condition forbids it: its messages are dropped, whatever still refers to
+    /// it does nothing.
+    pub(crate) fn delete(&self, if_unused: bool, if_empty: bool) -> Result<Deleted, DeleteRefused> {
+        let mut state = self.state.lock();
+        if if_unused && !state.model.consumers().is_empty() {
+            return Err(DeleteRefused::InUse);
+        }
+        if if_empty && state.model.ready() > 0 {
+            return Err(DeleteRefused::NotEmpty);
+        }
+        let subscriptions = state.model.consumers().iter().map(|consumer| consumer.handle.clone()).collect();
+        let deleted = Deleted { ready: state.model.ready(), subscriptions };
+        state.deleted = true;
+        state.model = model::Queue::default();
+        state.backlog.clear();
+        Ok(deleted)
+    }
+
+    fn delivered(&self, message: MessageRef<'_>, redelivered: bool) -> Event {
+        Event::MessageDelivered {
+            vhost: self.vhost.clone(),
+            queue: self.name.clone(),
+            routing_key: message.routing_key().into(),
+            bytes: message.body.len(),
+            redelivered,
+        }
+    }
+
+    fn settled(&self, settlement: &Settlement) -> Event {
+        let (vhost, queue, position) = (self.vhost.clone(), self.name.clone(), settlement.position);
+        match settlement.outcome {
+            Outcome::Ack => Event::MessageAcked { vhost, queue, position },
+            Outcome::Nack { requeue } => Event::MessageNacked { vhost, queue, position, requeue },
+            Outcome::Reject { requeue } => Event::MessageRejected { vhost, queue, position, requeue },
+            Outcome::Recover => Event::MessageNacked { vhost, queue, position, requeue: true },
+        }
+    }
+}
+
+impl State {
+    fn settle(&mut self, settlements: &[Settlement]) {
+        let mut done: Option<Run> = None;
+        for settlement in settlements {
+            if settlement.outcome.requeues() {
+                self.model.requeue(settlement.position, settlement.consumer);
+                self.counters.requeued += 1;
+                continue;
+            }
+            self.model.complete(settlement.consumer);
+            match settlement.outcome {
+                Outcome::Ack => self.counters.acked += 1,
+                _ => self.counters.discarded += 1,
+            }
+            match &mut done {
+                Some(run) if run.end() == settlement.position => run.count += 1,
+                _ => {
+                    let run = done.replace(Run { first: settlement.position, count: 1 });
+                    run.into_iter().for_each(|run| self.backlog.complete_run(run));
+                }
+            }
+        }
+        done.into_iter().for_each(|run| self.backlog.complete_run(run));
+    }
+
+    fn dispatch(&mut self, queue: &Arc<Queue>, wakes: &mut Wakes) {
+        if self.model.ready() == 0 || self.model.consumers().is_empty() {
+            return;
+        }
+        let bytes = self.backlog.average_bytes();
+        self.model.dispatch(|to, want| to.subscriber.reserve(to.key, want, bytes, queue));
+        let Self { model, backlog, counters, .. } = self;
+        model.drain_assigned(|to, no_ack, runs, unused| {
+            if !runs.is_empty() {
+                to.subscriber.deliver(to.key, &mut backlog.deliveries(runs));
+                wakes.add(&to.subscriber);
+                counters.count_delivered(runs, no_ack);
+                if queue.events.messages_wanted() {
+                    for delivery in backlog.deliveries(runs) {
+                        queue.events.publish(&queue.delivered(delivery.message, delivery.redelivered));
+                    }
+                }
+            }
+            if unused > 0 {
+                to.subscriber.release(to.key, unused);
+            }
+            if no_ack {
+                runs.iter().for_each(|&(run, _)| backlog.complete_run(run));
+            }
+        });
+    }
+}
+
+impl Counters {
+    fn count_delivered(&mut self, runs: &[(Run, bool)], no_ack: bool) {
+        for &(run, redelivered) in runs {
+            let count = u64::from(run.count);
+            self.delivered += count;
+            self.acked += if no_ack { count } else { 0 };
+            self.redelivered += if redelivered { count } else { 0 };
+        }
+    }
+}

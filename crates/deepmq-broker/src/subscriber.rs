@@ -1,0 +1,69 @@
+//! How the engine reaches a consumer: the connection's side of a subscription.
+//!
+//! Owns the contract between queues and front-ends. Must not know any protocol.
+
+use crate::message::Delivery;
+use crate::queue::Queue;
+use smallvec::SmallVec;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Which of a connection's consumers is meant: the front-end's own numbering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConsumerKey {
+    /// The channel, or whatever the front-end multiplexes a connection into.
+    pub channel: u16,
+    /// The consumer within the channel.
+    pub index: u32,
+}
+
+/// A connection that takes deliveries. All calls come with the queue's lock held: they must be short, must not block
+/// and must not call back into a queue.
+pub trait Subscriber: Debug + Send + Sync {
+    /// How many of `want` messages of about `message_bytes` each the consumer takes now. After 0 the subscriber calls
+    /// [`Queue::resume`] on `queue` as soon as there is room.
+    fn reserve(&self, consumer: ConsumerKey, want: u32, message_bytes: usize, queue: &Arc<Queue>) -> u32;
+
+    /// Takes back what of a reservation was not used.
+    fn release(&self, consumer: ConsumerKey, unused: u32);
+
+    /// Takes deliveries, as many as were reserved at most.
+    fn deliver(&self, consumer: ConsumerKey, deliveries: &mut dyn Iterator<Item = Delivery<'_>>);
+
+    /// Its queue is gone, and the consumer with it.
+    fn cancelled(&self, consumer: ConsumerKey);
+
+    /// There is something to send. Called without any lock held.
+    fn wake(&self);
+}
+
+/// A consumer as its queue sees it.
+#[derive(Debug, Clone)]
+pub struct Subscription {
+    /// The connection.
+    pub subscriber: Arc<dyn Subscriber>,
+    /// The consumer within it.
+    pub key: ConsumerKey,
+    /// What clients call the consumer, for inspection.
+    pub tag: deepmq_model::Name,
+}
+
+/// Connections to wake once the locks are released.
+#[derive(Debug, Default)]
+pub struct Wakes(SmallVec<[Arc<dyn Subscriber>; 4]>);
+
+impl Wakes {
+    /// Notes a connection. Twice does no harm.
+    pub fn add(&mut self, subscriber: &Arc<dyn Subscriber>) {
+        if !self.0.iter().rev().take(4).any(|known| Arc::ptr_eq(known, subscriber)) {
+            self.0.push(subscriber.clone());
+        }
+    }
+
+    /// Wakes them all.
+    pub fn wake(&mut self) {
+        for subscriber in self.0.drain(..) {
+            subscriber.wake();
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! A vhost: its topology, and the queues behind it.
+//!
+//! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
+//! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
+
+use crate::connection::ConnectionId;
+use crate::events::{BindingTo, Event, Events};
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::queue::{DeleteRefused, Deleted, Depth, Queue};
+use crate::subscriber::Wakes;
+use deepmq_model::topology::{
+    self as model, Changes, Declared, Destination, ExchangeSpec, QueueId, QueueSpec, Removed, Resource,
+    RouteError, RouteSet, Topology, TopologyError,
+};
+use deepmq_model::{Name, Table};
+use parking_lot::{RwLock, RwLockWriteGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+
+/// One vhost.
+#[derive(Debug)]
+pub struct Vhost {
+    name: Name,
+    events: Arc<Events>,
+    memory: Arc<Memory>,
+    generation: AtomicU64,
+    catalogue: RwLock<Catalogue>,
+}
+
+#[derive(Debug)]
+struct Catalogue {
+    topology: Topology,
+    /// The running queues by their `QueueId`.
+    queues: Vec<Option<Arc<Queue>>>,
+}
+
+/// A binding as a client asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct BindingRequest<'a> {
+    /// The exchange that messages come from.
+    pub source: &'a str,
+    /// Where they go.
+    pub destination: Destination<'a>,
+    /// The routing or binding key.
+    pub key: &'a [u8],
+    /// Arguments, which the headers exchange matches.
+    pub arguments: &'a Table,
+}
+
+/// What is to hold for a queue to be deleted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeleteIf {
+    /// It has no consumers.
+    pub unused: bool,
+    /// It has no ready messages.
+    pub empty: bool,
+}
+
+impl Catalogue {
+    fn queue(&self, id: QueueId) -> Option<&Arc<Queue>> {
+        self.queues.get(id.0 as usize)?.as_ref()
+    }
+
+    fn set(&mut self, id: QueueId, queue: Option<Arc<Queue>>) {
+        let at = id.0 as usize;
+        if at >= self.queues.len() {
+            self.queues.resize(at + 1, None);
+        }
+        if let Some(slot) = self.queues.get_mut(at) {
+            *slot = queue;
+        }
+    }
+}
+
+impl Vhost {
+    pub(crate) fn new(name: Name, limits: &Limits, memory: Arc<Memory>, events: Arc<Events>) -> Self {
+        let topology = Topology::new(model::Limits {
+            queues_max: limits.queues_per_vhost_max,
+            exchanges_max: limits.exchanges_per_vhost_max,
+            bindings_max: limits.bindings_per_vhost_max,
+            ..model::Limits::default()
+        });
+        Self {
+            name,
+            events,
+            memory,
+            generation: AtomicU64::new(topology.generation()),
+            catalogue: RwLock::new(Catalogue { topology, queues: Vec::new() }),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// A number that grows with every change that can alter a route: a route found at one generation holds as long as
+    /// it lasts.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Acquire)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Catalogue> {
+        self.catalogue.write()
+    }
+
+    /// Ends a change: publishers see the new generation before the change is answered.
+    fn publish_generation(&self, catalogue: &Catalogue) {
+        self.generation.store(catalogue.topology.generation(), Release);
+    }
+
+    /// Declares an exchange, or finds that an equivalent one exists.
+    pub fn declare_exchange(&self, name: &str, spec: ExchangeSpec) -> Result<Declared, TopologyError> {
+        let mut catalogue = self.write();
+        let kind = spec.kind.name();
+        let declared = catalogue.topology.declare_exchange(name, spec)?;
+        self.publish_generation(&catalogue);
+        if declared == Declared::Created {
+            self.events.publish(&Event::ExchangeCreated {
+                vhost: self.name.clone(),
+                exchange: name.into(),
+                kind,
+            });
+        }
+        Ok(declared)
+    }
+
+    /// Checks that an exchange exists.
+    pub fn check_exchange(&self, name: &str) -> Result<(), TopologyError> {
+        self.catalogue.read().topology.exchange(name).map(|_| ())
+    }
+
+    /// Deletes an exchange; that there is none is fine.
+    pub fn delete_exchange(&self, name: &str, if_unused: bool) -> Result<(), TopologyError> {
+        let mut catalogue = self.write();
+        let changes = catalogue.topology.delete_exchange(name, if_unused)?;
+        self.publish_generation(&catalogue);
+        self.announce(&changes);
+        Ok(())
+    }
+
+    /// Declares a queue, or finds that an equivalent one exists.
+    pub fn declare_queue(
+        &self,
+        name: &str,
+        spec: QueueSpec,
+        by: ConnectionId,
+    ) -> Result<(Arc<Queue>, Declared), TopologyError> {
+        let mut catalogue = self.write();
+        let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
+        if declared == Declared::Created {
+            let name: Name = name.into();
+            let queue =
+                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone());
+            catalogue.set(id, Some(queue));
+            self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
+        }
+        self.publish_generation(&catalogue);
+        let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
+        Ok((queue, declared))
+    }
+
+    /// The queue of a name, if this connection may use it.
+    pub fn queue(&self, name: &str, by: ConnectionId) -> Result<Arc<Queue>, TopologyError> {
+        let catalogue = self.catalogue.read();
+        let id = catalogue.topology.queue(name, by)?;
+        Ok(catalogue.queue(id).cloned().expect("a declared queue runs"))
+    }
+
+    /// Deletes a queue; returns how many ready messages it had. That there is none is fine.
+    pub fn delete_queue(&self, name: &str, by: ConnectionId, when: DeleteIf) -> Result<u64, TopologyError> {
+        let mut catalogue = self.write();
+        let id = match catalogue.topology.queue(name, by) {
+            Ok(id) => id,
+            Err(TopologyError::NotFound(_)) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let deleted = self.delete(&mut catalogue, id, when).map_err(|refused| match refused {
+            DeleteRefused::InUse => TopologyError::InUse(Resource::queue(name)),
+            DeleteRefused::NotEmpty => TopologyError::NotEmpty(Resource::queue(name)),
+        })?;
+        drop(catalogue);
+        Ok(self.farewell(name, deleted))
+    }
+
+    /// Deletes an auto-delete queue that has just lost its last consumer.
+    pub fn delete_if_abandoned(&self, queue: &Arc<Queue>) {
+        let mut catalogue = self.write();
+        let Some(id) = catalogue.topology.find_queue(queue.name()) else { return };
+        let auto_delete = catalogue.topology.queue_spec(id).is_some_and(|queue| queue.auto_delete);
+        if !auto_delete || !catalogue.queue(id).is_some_and(|running| Arc::ptr_eq(running, queue)) {
+            return;
+        }
+        let Ok(deleted) = self.delete(&mut catalogue, id, DeleteIf { unused: true, empty: false }) else {
+            return; // Somebody has begun to consume meanwhile.
+        };
+        drop(catalogue);
+        self.farewell(queue.name(), deleted);
+    }
+
+    pub(crate) fn delete_queues_owned_by(&self, owner: ConnectionId) {
+        let mut catalogue = self.write();
+        for id in catalogue.topology.queues_owned_by(owner) {
+            let Some(name) = catalogue.queue(id).map(|queue| queue.name().clone()) else { continue };
+            if let Ok(deleted) = self.delete(&mut catalogue, id, DeleteIf::default()) {
+                self.farewell(&name, deleted);
+            }
+        }
+    }
+
+    fn delete(
+        &self,
+        catalogue: &mut Catalogue,
+        id: QueueId,
+        when: DeleteIf,
+    ) -> Result<Deleted, DeleteRefused> {
+        let deleted = match catalogue.queue(id) {
+            Some(queue) => queue.delete(when.unused, when.empty)?,
+            None => Deleted { ready: 0, subscriptions: Vec::new() },
+        };
+        let changes = catalogue.topology.delete_queue(id);
+        catalogue.set(id, None);
+        self.publish_generation(catalogue);
+        self.announce(&changes);
+        Ok(deleted)
+    }
+
+    /// Tells the consumers of a deleted queue, and the listeners; returns how many messages went with it.
+    fn farewell(&self, name: &str, deleted: Deleted) -> u64 {
+        let (queue, mut wakes): (Name, _) = (name.into(), Wakes::default());
+        for subscription in deleted.subscriptions {
+            subscription.subscriber.cancelled(subscription.key);
+            wakes.add(&subscription.subscriber);
+            self.events.publish(&Event::ConsumerCancelled {
+                vhost: self.name.clone(),
+                queue: queue.clone(),
+                tag: subscription.tag,
+            });
+        }
+        wakes.wake();
+        self.events.publish(&Event::QueueDeleted { vhost: self.name.clone(), queue });
+        deleted.ready
+    }
+
+    /// Binds; true if there was no such binding.
+    pub fn bind(&self, request: BindingRequest<'_>, by: ConnectionId) -> Result<bool, TopologyError> {
+        let BindingRequest { source, destination, key, arguments } = request;
+        let mut catalogue = self.write();
+        let new = catalogue.topology.bind(source, destination, key, arguments, by)?;
+        self.publish_generation(&catalogue);
+        if new {
+            let destination = binding_to(destination);
+            let (vhost, source, key) = (self.name.clone(), source.into(), key.into());
+            self.events.publish(&Event::BindingCreated { vhost, source, destination, key });
+        }
+        Ok(new)
+    }
+
+    /// Unbinds; that there is no such binding is fine.
+    pub fn unbind(&self, request: BindingRequest<'_>, by: ConnectionId) -> Result<(), TopologyError> {
+        let BindingRequest { source, destination, key, arguments } = request;
+        let mut catalogue = self.write();
+        let changes = catalogue.topology.unbind(source, destination, key, arguments, by)?;
+        self.publish_generation(&catalogue);
+        self.announce(&changes);
+        Ok(())
+    }
+
+    /// The queues that a message goes to, each once, appended to `queues`. `headers` is asked only where they matter:
+    /// then the route is good for this one message.
+    pub fn route(
+        &self,
+        exchange: &[u8],
+        key: &[u8],
+        headers: &mut dyn FnMut() -> Option<Table>,
+        scratch: &mut RouteSet,
+        queues: &mut Vec<Arc<Queue>>,
+    ) -> Result<(), RouteError> {
+        let catalogue = self.catalogue.read();
+        catalogue.topology.route(exchange, key, headers, scratch)?;
+        queues.extend(scratch.iter().filter_map(|id| catalogue.queue(id).cloned()));
+        Ok(())
+    }
+
+    fn announce(&self, changes: &Changes) {
+        for removed in changes.iter() {
+            let vhost = self.name.clone();
+            self.events.publish(&match removed {
+                Removed::Exchange(exchange) => Event::ExchangeDeleted { vhost, exchange: exchange.clone() },
+                Removed::Binding(binding) => Event::BindingDeleted {
+                    vhost,
+                    source: binding.source.clone(),
+                    destination: binding_to(binding.destination()),
+                    key: binding.key.clone(),
+                },
+            });
+        }
+    }
+
+    /// How many queues there are.
+    pub fn queue_count(&self) -> usize {
+        self.catalogue.read().topology.queues().count()
+    }
+
+    /// How many exchanges there are.
+    pub fn exchange_count(&self) -> usize {
+        self.catalogue.read().topology.exchanges().count()
+    }
+}
+
+fn binding_to(destination: Destination<'_>) -> BindingTo {
+    match destination {
+        Destination::Queue(name) => BindingTo::Queue(name.into()),
+        Destination::Exchange(name) => BindingTo::Exchange(name.into()),
+    }
+}
+
+/// A queue, for inspection.
+#[derive(Debug, Clone)]
+pub struct QueueInfo {
+    /// Its name.
+    pub name: Name,
+    /// It is to survive a restart.
+    pub durable: bool,
+    /// It goes with its last consumer.
+    pub auto_delete: bool,
+    /// The connection it belongs to.
+    pub owner: Option<ConnectionId>,
+    /// Its arguments as declared.
+    pub arguments: Table,
+    /// What it holds.
+    pub depth: Depth,
+}

@@ -1,0 +1,143 @@
+//! The queue state machine: which positions are ready, which consumer gets the next one, what an acknowledgement or a
+//! return changes.
+//!
+//! Owns order, credit and counts. A message is a [`Position`] here: its bytes, the consumers' connections and the
+//! locks around all this are the engine's. Generic over `C`, whatever the engine needs to reach a consumer.
+
+mod consumers;
+mod position;
+mod ready;
+
+pub use consumers::{Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
+pub use position::{Position, PositionSet, Run};
+pub use ready::{Purged, Ready};
+
+/// How many messages one consumer is handed in one turn of [`Queue::dispatch`] at most, so that a long backlog goes
+/// out in pieces and the room in the consumer's connection is asked for again.
+pub const GRANT_MAX: u32 = 1024;
+
+/// Why a consumer cannot be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConsumeError {
+    /// There is an exclusive consumer, or one was asked for while there are others.
+    #[error("the queue is in exclusive use")]
+    ExclusiveUse,
+}
+
+/// A message handed out: where it is, and whether it was handed out before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handed {
+    /// The message.
+    pub position: Position,
+    /// It was delivered, or fetched, and came back.
+    pub redelivered: bool,
+}
+
+/// One queue.
+#[derive(Debug)]
+pub struct Queue<C> {
+    ready: Ready,
+    unacked: u64,
+    consumers: Consumers<C>,
+}
+
+impl<C> Default for Queue<C> {
+    fn default() -> Self {
+        Self { ready: Ready::default(), unacked: 0, consumers: Consumers::default() }
+    }
+}
+
+impl<C> Queue<C> {
+    /// Messages that wait for a consumer.
+    pub fn ready(&self) -> u64 {
+        self.ready.len()
+    }
+
+    /// Messages handed out and not yet settled.
+    pub fn unacked(&self) -> u64 {
+        self.unacked
+    }
+
+    /// The consumers.
+    pub fn consumers(&self) -> &Consumers<C> {
+        &self.consumers
+    }
+
+    /// Takes `count` new messages at the tail; returns the position of the first.
+    pub fn publish(&mut self, count: u64) -> Position {
+        self.ready.push(count)
+    }
+
+    /// Adds a consumer, who gets messages from the next dispatch on.
+    pub fn subscribe(&mut self, spec: ConsumerSpec, handle: C) -> Result<ConsumerId, ConsumeError> {
+        self.consumers.add(spec, handle)
+    }
+
+    /// Removes a consumer; what it holds stays unacked until settled.
+    pub fn unsubscribe(&mut self, id: ConsumerId) -> Option<Consumer<C>> {
+        self.consumers.remove(id)
+    }
+
+    /// Fetches the first ready message; unless `no_ack`, it is unacked from now on.
+    pub fn get(&mut self, no_ack: bool) -> Option<Handed> {
+        let handed = self.ready.pop()?;
+        self.unacked += u64::from(!no_ack);
+        Some(handed)
+    }
+
+    /// Settles one message for good: it was acknowledged or is to be dropped.
+    pub fn complete(&mut self, consumer: Option<ConsumerId>) {
+        self.unacked = self.unacked.saturating_sub(1);
+        self.credit(consumer);
+    }
+
+    /// Puts an unacked message back to where it was.
+    pub fn requeue(&mut self, position: Position, consumer: Option<ConsumerId>) {
+        self.unacked = self.unacked.saturating_sub(1);
+        self.ready.put_back(position);
+        self.credit(consumer);
+    }
+
+    fn credit(&mut self, consumer: Option<ConsumerId>) {
+        if let Some(id) = consumer {
+            self.consumers.settled(id);
+        }
+    }
+
+    /// The consumer's connection has room again, or its channel's flow is on again.
+    pub fn resume(&mut self, id: ConsumerId) {
+        self.consumers.resume(id);
+    }
+
+    /// Removes all ready messages.
+    pub fn purge(&mut self) -> Purged {
+        self.ready.clear()
+    }
+
+    /// Hands ready messages out, in turn to the consumers of the highest priority that can take one.
+    ///
+    /// `reserve(consumer, want)` says how many messages a consumer's connection takes now; with 0 the consumer is
+    /// paused until [`Queue::resume`]. What was assigned stands in each touched consumer, for
+    /// [`Consumers::take_assigned`]. Returns whether anything was assigned.
+    pub fn dispatch(&mut self, mut reserve: impl FnMut(&C, u32) -> u32) -> bool {
+        let mut any = false;
+        while !self.ready.is_empty() {
+            let ready = u32::try_from(self.ready.len()).unwrap_or(u32::MAX);
+            let Some((consumer, alone)) = self.consumers.next_able(ready, &mut reserve) else { break };
+            let want = if alone { consumer.grant() } else { 1 };
+            let (run, redelivered) = self.ready.pop_run(want);
+            if !consumer.no_ack() {
+                self.unacked += u64::from(run.count);
+            }
+            consumer.assign(run, redelivered);
+            any = true;
+        }
+        any
+    }
+
+    /// The consumers that [`Queue::dispatch`] assigned messages to, each once, with what they got and what of their
+    /// reservation is left.
+    pub fn drain_assigned(&mut self, mut each: impl FnMut(ConsumerId, &C, bool, &[(Run, bool)], u32)) {
+        self.consumers.drain_assigned(&mut each);
+    }
+}
