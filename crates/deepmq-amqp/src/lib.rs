@@ -1,1 +1,3 @@
-//! Under construction.
+//! The AMQP 0-9-1 front-end.
+
+pub mod codec;

@@ -3,7 +3,9 @@
 //! Owns vhosts, users, the connections' registry and the event stream. Must not know protocols or sockets.
 
 use crate::config::BrokerConfig;
-use crate::connection::{Admission, ChannelInfo, ConnectionControl, ConnectionId, ConnectionInfo, Connections};
+use crate::connection::{
+    Admission, ChannelInfo, ConnectionControl, ConnectionId, ConnectionInfo, Connections,
+};
 use crate::events::{Event, EventStream, Events, Interest};
 use crate::limits::{Limits, LimitsError};
 use crate::memory::Memory;
@@ -94,7 +96,8 @@ impl Broker {
 
     fn add_vhost(&self, name: &Name) {
         let inner = &self.0;
-        let vhost = Vhost::new(name.clone(), &inner.config.limits, inner.memory.clone(), inner.events.clone());
+        let vhost =
+            Vhost::new(name.clone(), &inner.config.limits, inner.memory.clone(), inner.events.clone());
         inner.vhosts.write().insert(name.clone(), Arc::new(vhost));
     }
 

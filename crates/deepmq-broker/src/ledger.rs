@@ -125,7 +125,12 @@ impl Ledger {
     }
 
     /// Settles all open deliveries up to `tag`, which must itself be open, as RabbitMQ has it; 0 means all there are.
-    pub fn settle_up_to(&mut self, tag: u64, outcome: Outcome, out: &mut Settlements) -> Result<(), UnknownTag> {
+    pub fn settle_up_to(
+        &mut self,
+        tag: u64,
+        outcome: Outcome,
+        out: &mut Settlements,
+    ) -> Result<(), UnknownTag> {
         if tag != 0 && !self.is_open(tag) {
             return Err(UnknownTag(tag));
         }

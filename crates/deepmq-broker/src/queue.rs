@@ -168,7 +168,11 @@ impl Queue {
     }
 
     /// Adds a consumer. It gets nothing until [`Queue::resume`], so that the front-end can announce it first.
-    pub fn subscribe(&self, spec: ConsumerSpec, subscription: Subscription) -> Result<ConsumerId, ConsumeError> {
+    pub fn subscribe(
+        &self,
+        spec: ConsumerSpec,
+        subscription: Subscription,
+    ) -> Result<ConsumerId, ConsumeError> {
         self.state.lock().model.subscribe(spec, subscription)
     }
 
@@ -195,7 +199,8 @@ impl Queue {
         if self.events.messages_wanted() {
             self.events.publish(&self.delivered(message, handed.redelivered));
         }
-        let taken = take(Delivery { position: handed.position, redelivered: handed.redelivered, message }, left);
+        let taken =
+            take(Delivery { position: handed.position, redelivered: handed.redelivered, message }, left);
         state.counters.fetched += 1;
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {

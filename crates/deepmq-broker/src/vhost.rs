@@ -151,8 +151,7 @@ impl Vhost {
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
             let name: Name = name.into();
-            let queue =
-                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone());
+            let queue = Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone());
             catalogue.set(id, Some(queue));
             self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
         }

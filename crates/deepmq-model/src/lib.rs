@@ -1,7 +1,8 @@
-//! The pure semantics of the broker: values, exchanges and routing, the queue state machine.
+//! The pure semantics of the broker: values, messages' metadata, exchanges and routing, the queue state machine.
 //!
 //! Owns every decision and no effect: nothing here does I/O, reads a clock or knows a protocol.
 
+pub mod message;
 pub mod queue;
 pub mod value;
 

@@ -68,7 +68,7 @@ impl<C> Queue<C> {
         self.ready.push(count)
     }
 
-    /// Adds a consumer, who gets messages from the next dispatch on.
+    /// Adds a consumer, who gets messages once it was resumed.
     pub fn subscribe(&mut self, spec: ConsumerSpec, handle: C) -> Result<ConsumerId, ConsumeError> {
         self.consumers.add(spec, handle)
     }
@@ -135,9 +135,9 @@ impl<C> Queue<C> {
         any
     }
 
-    /// The consumers that [`Queue::dispatch`] assigned messages to, each once, with what they got and what of their
-    /// reservation is left.
-    pub fn drain_assigned(&mut self, mut each: impl FnMut(ConsumerId, &C, bool, &[(Run, bool)], u32)) {
+    /// The consumers that [`Queue::dispatch`] assigned messages to, each once: `each(consumer, no_ack, runs, unused)`,
+    /// where a run carries whether it was handed out before, and `unused` is what of the reservation is left.
+    pub fn drain_assigned(&mut self, mut each: impl FnMut(&C, bool, &[(Run, bool)], u32)) {
         self.consumers.drain_assigned(&mut each);
     }
 }

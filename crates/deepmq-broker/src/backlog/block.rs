@@ -95,7 +95,8 @@ impl Block {
     /// The message at an offset from `first`.
     pub(super) fn read(&self, offset: usize) -> Option<MessageRef<'_>> {
         let entry = self.entries.get(offset)?;
-        let (address, rest) = self.data.get(entry.start as usize..)?.split_at_checked(entry.address_len.into())?;
+        let (address, rest) =
+            self.data.get(entry.start as usize..)?.split_at_checked(entry.address_len.into())?;
         let (properties, rest) = rest.split_at_checked(entry.properties_len as usize)?;
         let body = if entry.shared {
             Body::Shared(self.shared.get(entry.body as usize)?)

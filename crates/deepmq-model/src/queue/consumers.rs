@@ -94,7 +94,9 @@ impl<C> Consumer<C> {
             self.in_flight += run.count;
         }
         match self.assigned.last_mut() {
-            Some((last, again)) if *again == redelivered && last.end() == run.first => last.count += run.count,
+            Some((last, again)) if *again == redelivered && last.end() == run.first => {
+                last.count += run.count
+            }
             _ => self.assigned.push((run, redelivered)),
         }
     }
@@ -159,13 +161,13 @@ impl<C> Consumers<C> {
         }
         let id = self.vacant();
         let consumer =
-            Consumer { handle, id, spec, in_flight: 0, pause: Pause::No, grant: 0, assigned: Vec::new() };
+            Consumer { handle, id, spec, in_flight: 0, pause: Pause::NoRoom, grant: 0, assigned: Vec::new() };
         if let Some(slot) = self.slots.get_mut(id.slot as usize) {
             slot.consumer = Some(consumer);
         }
         self.len += 1;
         self.exclusive = spec.exclusive;
-        self.ring(spec.priority).slots.push_back(id.slot);
+        self.ring(spec.priority);
         Ok(id)
     }
 
@@ -241,7 +243,8 @@ impl<C> Consumers<C> {
         let (slot, alone) = loop {
             let ring = self.rings.iter_mut().find(|ring| !ring.slots.is_empty())?;
             let index = *ring.slots.front()?;
-            let Some(consumer) = self.slots.get_mut(index as usize).and_then(|slot| slot.consumer.as_mut()) else {
+            let Some(consumer) = self.slots.get_mut(index as usize).and_then(|slot| slot.consumer.as_mut())
+            else {
                 ring.slots.pop_front();
                 continue;
             };
@@ -265,13 +268,14 @@ impl<C> Consumers<C> {
         Some((self.slots.get_mut(slot as usize)?.consumer.as_mut()?, alone))
     }
 
-    pub(super) fn drain_assigned(&mut self, each: &mut impl FnMut(ConsumerId, &C, bool, &[(Run, bool)], u32)) {
+    pub(super) fn drain_assigned(&mut self, each: &mut impl FnMut(&C, bool, &[(Run, bool)], u32)) {
         for index in self.touched.drain(..) {
-            let Some(consumer) = self.slots.get_mut(index as usize).and_then(|slot| slot.consumer.as_mut()) else {
+            let Some(consumer) = self.slots.get_mut(index as usize).and_then(|slot| slot.consumer.as_mut())
+            else {
                 continue;
             };
             let unused = std::mem::take(&mut consumer.grant);
-            each(consumer.id, &consumer.handle, consumer.spec.no_ack, &consumer.assigned, unused);
+            each(&consumer.handle, consumer.spec.no_ack, &consumer.assigned, unused);
             consumer.assigned.clear();
         }
     }
