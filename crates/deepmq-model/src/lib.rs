@@ -2,6 +2,7 @@
 //!
 //! Owns every decision and no effect: nothing here does I/O, reads a clock or knows a protocol.
 
+pub mod topology;
 pub mod value;
 
 pub use value::{Name, Table, Value};
