@@ -4,6 +4,7 @@
 
 pub mod message;
 pub mod queue;
+pub mod topology;
 pub mod value;
 
 pub use value::{Name, Table, Value};
