@@ -117,6 +117,25 @@ impl Backlog {
         self.complete_run(Run { first: position, count: 1 });
     }
 
+    /// All from `start` to `end` (exclusive) are needed no more.
+    pub(crate) fn complete_range(&mut self, start: Position, end: Position) {
+        let mut first = start;
+        while first < end {
+            let count = u32::try_from(end.0 - first.0).unwrap_or(u32::MAX);
+            let run = Run { first, count };
+            self.complete_run(run);
+            first = run.end();
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.blocks = VecDeque::new();
+        self.live = 0;
+        self.bytes = 0;
+        self.account.set(0);
+    }
+
     /// Several consecutive messages are needed no more.
     pub(crate) fn complete_run(&mut self, run: Run) {
         let (mut at, end) = (run.first.0, run.end().0);

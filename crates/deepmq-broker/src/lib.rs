@@ -9,6 +9,7 @@ pub mod broker;
 pub mod config;
 pub mod connection;
 pub mod events;
+pub mod inspect;
 mod ledger;
 pub mod limits;
 mod memory;

@@ -74,6 +74,17 @@ pub struct Deleted {
     pub subscriptions: Vec<Subscription>,
 }
 
+/// Why a queue takes no consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubscribeError {
+    /// It has just been deleted.
+    #[error("the queue is gone")]
+    Gone,
+    /// The model refuses it.
+    #[error(transparent)]
+    Refused(#[from] ConsumeError),
+}
+
 /// Why a queue is not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeleteRefused {

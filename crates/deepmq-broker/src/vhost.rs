@@ -5,13 +5,14 @@
 
 use crate::connection::ConnectionId;
 use crate::events::{BindingTo, Event, Events};
+use crate::inspect::{BindingInfo, QueueInfo};
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::queue::{DeleteRefused, Deleted, Depth, Queue};
+use crate::queue::{DeleteRefused, Deleted, Queue};
 use crate::subscriber::Wakes;
 use deepmq_model::topology::{
-    self as model, Changes, Declared, Destination, ExchangeSpec, QueueId, QueueSpec, Removed, Resource,
-    RouteError, RouteSet, Topology, TopologyError,
+    self as model, Changes, Declared, Destination, Exchange, ExchangeSpec, QueueId, QueueSpec, Removed,
+    ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -55,6 +56,17 @@ pub struct DeleteIf {
     pub unused: bool,
     /// It has no ready messages.
     pub empty: bool,
+}
+
+/// Why a queue is not deleted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum DeleteError {
+    /// The connection may not touch it.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// A condition that was asked for does not hold.
+    #[error("the queue is in use or not empty")]
+    Refused(DeleteRefused),
 }
 
 impl Catalogue {
@@ -168,17 +180,14 @@ impl Vhost {
     }
 
     /// Deletes a queue; returns how many ready messages it had. That there is none is fine.
-    pub fn delete_queue(&self, name: &str, by: ConnectionId, when: DeleteIf) -> Result<u64, TopologyError> {
+    pub fn delete_queue(&self, name: &str, by: ConnectionId, when: DeleteIf) -> Result<u64, DeleteError> {
         let mut catalogue = self.write();
         let id = match catalogue.topology.queue(name, by) {
             Ok(id) => id,
             Err(TopologyError::NotFound(_)) => return Ok(0),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        let deleted = self.delete(&mut catalogue, id, when).map_err(|refused| match refused {
-            DeleteRefused::InUse => TopologyError::InUse(Resource::queue(name)),
-            DeleteRefused::NotEmpty => TopologyError::NotEmpty(Resource::queue(name)),
-        })?;
+        let deleted = self.delete(&mut catalogue, id, when).map_err(DeleteError::Refused)?;
         drop(catalogue);
         Ok(self.farewell(name, deleted))
     }
@@ -278,23 +287,47 @@ impl Vhost {
     ) -> Result<(), RouteError> {
         let catalogue = self.catalogue.read();
         catalogue.topology.route(exchange, key, headers, scratch)?;
-        queues.extend(scratch.iter().filter_map(|id| catalogue.queue(id).cloned()));
+        queues.extend(scratch.queues().iter().filter_map(|&id| catalogue.queue(id).cloned()));
         Ok(())
     }
 
     fn announce(&self, changes: &Changes) {
-        for removed in changes.iter() {
+        for removed in &changes.removed {
             let vhost = self.name.clone();
             self.events.publish(&match removed {
-                Removed::Exchange(exchange) => Event::ExchangeDeleted { vhost, exchange: exchange.clone() },
+                // What became of its messages and consumers is told where they are.
+                Removed::Queue(..) => continue,
+                Removed::Exchange(exchange) => {
+                    Event::ExchangeDeleted { vhost, exchange: exchange.name.clone() }
+                }
                 Removed::Binding(binding) => Event::BindingDeleted {
                     vhost,
                     source: binding.source.clone(),
-                    destination: binding_to(binding.destination()),
+                    destination: match binding.destination_kind {
+                        ResourceKind::Queue => BindingTo::Queue(binding.destination.clone()),
+                        ResourceKind::Exchange => BindingTo::Exchange(binding.destination.clone()),
+                    },
                     key: binding.key.clone(),
                 },
             });
         }
+    }
+
+    /// Its queues.
+    pub fn queues(&self) -> Vec<QueueInfo> {
+        let catalogue = self.catalogue.read();
+        let queues = catalogue.topology.queues();
+        queues.filter_map(|(id, queue)| Some(QueueInfo::new(queue, catalogue.queue(id)?))).collect()
+    }
+
+    /// Its exchanges.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.catalogue.read().topology.exchanges().cloned().collect()
+    }
+
+    /// Its bindings, the implicit ones to the default exchange included.
+    pub fn bindings(&self) -> Vec<BindingInfo> {
+        self.catalogue.read().topology.bindings().map(BindingInfo::from).collect()
     }
 
     /// How many queues there are.
@@ -313,21 +346,4 @@ fn binding_to(destination: Destination<'_>) -> BindingTo {
         Destination::Queue(name) => BindingTo::Queue(name.into()),
         Destination::Exchange(name) => BindingTo::Exchange(name.into()),
     }
-}
-
-/// A queue, for inspection.
-#[derive(Debug, Clone)]
-pub struct QueueInfo {
-    /// Its name.
-    pub name: Name,
-    /// It is to survive a restart.
-    pub durable: bool,
-    /// It goes with its last consumer.
-    pub auto_delete: bool,
-    /// The connection it belongs to.
-    pub owner: Option<ConnectionId>,
-    /// Its arguments as declared.
-    pub arguments: Table,
-    /// What it holds.
-    pub depth: Depth,
 }
