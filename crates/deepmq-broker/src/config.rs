@@ -1,0 +1,40 @@
+//! What a broker is started with.
+//!
+//! Owns the values and their defaults. Must not know where they come from: files, flags and listeners are the business
+//! of whoever starts the broker.
+
+use deepmq_model::Name;
+
+use crate::limits::Limits;
+use crate::users::UserSpec;
+
+/// The configuration of one broker.
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// Every bound.
+    pub limits: Limits,
+    /// The vhosts that exist from the start.
+    pub vhosts: Vec<Name>,
+    /// The users that exist from the start.
+    pub users: Vec<UserSpec>,
+    /// The broker's name among others, told to peers as the cluster's name. RabbitMQ's form is `name@host`.
+    pub node_name: Name,
+    /// The product told to peers. Some client frameworks look for a name they know.
+    pub product: Name,
+    /// The version told to peers. Some client frameworks want one at least as new as a RabbitMQ they know.
+    pub version: Name,
+}
+
+impl Default for BrokerConfig {
+    /// One vhost `/`, the user `guest` from loopback only, the default limits.
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            vhosts: vec!["/".into()],
+            users: vec![UserSpec::guest()],
+            node_name: "deepmq@localhost".into(),
+            product: "DeepMQ".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Who is let in, and at which cost.
+
+use std::time::Instant;
+
+use deepmq_storage::seam::SeededRandom;
+
+use super::*;
+use crate::users::{Password, Secret, VhostAccess};
+
+fn plain(password: &str) -> Password {
+    Password::Plain(Secret::new(password))
+}
+
+fn users(specs: Vec<UserSpec>) -> Users {
+    Users::new(specs, Arc::new(SeededRandom::new(1))).unwrap()
+}
+
+#[test]
+fn guest_logs_in_from_loopback_only_whatever_the_password() {
+    let users = users(vec![UserSpec::guest()]);
+    assert_eq!(&*users.authenticate_slow("guest", b"guest", true).unwrap().name, "guest");
+    assert_eq!(users.authenticate_fast("guest", b"guest", false), None);
+    assert_eq!(users.authenticate_slow("guest", b"guest", false), Err(AuthError::LoopbackOnly));
+    assert_eq!(users.authenticate_slow("guest", b"wrong", false), Err(AuthError::LoopbackOnly));
+}
+
+#[test]
+fn guest_logs_in_from_afar_when_configured_to() {
+    let users = users(vec![UserSpec { loopback_only: false, ..UserSpec::guest() }]);
+    assert!(users.authenticate_slow("guest", b"guest", false).is_ok());
+}
+
+#[test]
+fn a_wrong_or_empty_password_and_an_unknown_user_are_refused() {
+    let users = users(vec![UserSpec::new("ann", plain("right"))]);
+    assert_eq!(users.authenticate_slow("ann", b"wrong", true), Err(AuthError::WrongPassword));
+    assert_eq!(users.authenticate_slow("ann", b"", true), Err(AuthError::WrongPassword));
+    assert_eq!(users.authenticate_slow("bob", b"right", true), Err(AuthError::UnknownUser));
+}
+
+#[test]
+fn the_fast_path_answers_only_after_a_first_success_and_only_for_the_right_password() {
+    let users = users(vec![UserSpec::new("ann", plain("right"))]);
+    assert_eq!(users.authenticate_fast("ann", b"right", true), None);
+    users.authenticate_slow("ann", b"wrong", true).unwrap_err();
+    assert_eq!(users.authenticate_fast("ann", b"wrong", true), None);
+    users.authenticate_slow("ann", b"right", true).unwrap();
+    assert_eq!(users.authenticate_fast("ann", b"right", true), users.get("ann"));
+    assert_eq!(users.authenticate_fast("ann", b"wrong", true), None);
+    assert_eq!(users.authenticate_slow("ann", b"wrong", true), Err(AuthError::WrongPassword));
+}
+
+#[test]
+fn changing_the_password_drops_what_was_known_of_the_old_one() {
+    let users = users(vec![UserSpec::new("ann", plain("old"))]);
+    users.authenticate_slow("ann", b"old", true).unwrap();
+    assert_eq!(users.put(UserSpec::new("ann", plain("new"))), Ok(true));
+    assert_eq!(users.authenticate_fast("ann", b"old", true), None);
+    assert_eq!(users.authenticate_slow("ann", b"old", true), Err(AuthError::WrongPassword));
+    assert!(users.authenticate_slow("ann", b"new", true).is_ok());
+}
+
+#[test]
+fn every_refusal_does_the_work_of_a_verification() {
+    let users = users(vec![UserSpec::guest(), UserSpec::new("ann", plain("right"))]);
+    users.authenticate_slow("guest", b"guest", true).unwrap();
+    let fastest = |name: &str, password: &[u8]| {
+        let attempt = || {
+            let started = Instant::now();
+            users.authenticate_slow(name, password, false).unwrap_err();
+            started.elapsed()
+        };
+        [attempt(), attempt()].into_iter().min().unwrap()
+    };
+    // A hash is at least a thousand times the work of finding out; a factor of ten leaves room for a busy machine.
+    let real = fastest("ann", b"wrong");
+    for (name, password) in [("nobody", "wrong"), ("guest", "guest"), ("guest", "wrong")] {
+        let spent = fastest(name, password.as_bytes());
+        assert!(spent * 10 > real, "{name}/{password}: {spent:?}, a verification: {real:?}");
+    }
+}
+
+#[test]
+fn a_stored_hash_serves_as_password() {
+    let hash = PasswordHash::of(b"right", &SeededRandom::new(2)).to_string();
+    let stored = Password::Hash(PasswordHash::parse(&hash).unwrap());
+    let users = users(vec![UserSpec::new("ann", stored)]);
+    assert!(users.authenticate_slow("ann", b"right", true).is_ok());
+    assert_eq!(users.authenticate_slow("ann", hash.as_bytes(), true), Err(AuthError::WrongPassword));
+}
+
+#[test]
+fn a_name_has_1_to_255_bytes_and_is_given_once() {
+    let hash = Password::Hash(PasswordHash::of(b"any", &SeededRandom::new(2)));
+    let table = |names: &[&str]| {
+        let specs = names.iter().map(|name| UserSpec::new(*name, hash.clone())).collect();
+        Users::new(specs, Arc::new(SeededRandom::new(1))).map(|_| ())
+    };
+    assert_eq!(table(&["a", &"b".repeat(254), &"b".repeat(255)]), Ok(()));
+    assert_eq!(table(&[""]), Err(UsersError::Name { name: "".into() }));
+    assert_eq!(table(&[&"b".repeat(256)]), Err(UsersError::Name { name: "b".repeat(256).into() }));
+    assert_eq!(table(&["a", "b", "a"]), Err(UsersError::Duplicate { name: "a".into() }));
+}
+
+#[test]
+fn a_user_enters_the_vhosts_it_is_given() {
+    let may = |vhosts, vhost| {
+        let spec = UserSpec { vhosts, ..UserSpec::guest() };
+        users(vec![spec]).get("guest").unwrap().may_access(vhost)
+    };
+    assert!(may(VhostAccess::All, "any"));
+    assert!(may(VhostAccess::Only(vec!["/".into(), "blue".into()]), "blue"));
+    assert!(!may(VhostAccess::Only(vec!["/".into()]), "blue"));
+    assert!(!may(VhostAccess::Only(Vec::new()), "/"));
+}

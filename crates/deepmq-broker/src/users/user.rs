@@ -1,0 +1,75 @@
+//! A user: as it is configured and as it is once logged in.
+//!
+//! Owns what a user may do. Must not know how passwords are checked.
+
+use deepmq_model::Name;
+
+use super::password::{Password, Secret};
+
+/// A user to be, with its password.
+#[derive(Debug, Clone)]
+pub struct UserSpec {
+    /// Its name, unique in the broker: 1 to 255 bytes.
+    pub name: Name,
+    /// What it logs in with.
+    pub password: Password,
+    /// RabbitMQ's tags, e.g. `administrator`; any word is allowed.
+    pub tags: Vec<Name>,
+    /// The vhosts it may enter.
+    pub vhosts: VhostAccess,
+    /// Whether it may log in only from the machine the broker runs on.
+    pub loopback_only: bool,
+}
+
+impl UserSpec {
+    /// A user without tags that may enter every vhost, from anywhere.
+    pub fn new(name: impl Into<Name>, password: Password) -> Self {
+        Self { name: name.into(), password, tags: Vec::new(), vhosts: VhostAccess::All, loopback_only: false }
+    }
+
+    /// RabbitMQ's default user `guest`: an administrator with a well-known password, hence from loopback only.
+    pub fn guest() -> Self {
+        Self {
+            tags: vec!["administrator".into()],
+            loopback_only: true,
+            ..Self::new("guest", Password::Plain(Secret::new("guest")))
+        }
+    }
+}
+
+/// The vhosts a user may enter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VhostAccess {
+    /// Every one, those created later included.
+    All,
+    /// These by name, whether or not they exist.
+    Only(Vec<Name>),
+}
+
+/// A user that has logged in, as it was at that moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Its name.
+    pub name: Name,
+    /// Its tags.
+    pub tags: Vec<Name>,
+    /// The vhosts it may enter.
+    pub vhosts: VhostAccess,
+    /// Whether it may log in only from the machine the broker runs on.
+    pub loopback_only: bool,
+}
+
+impl User {
+    /// Whether the user may enter `vhost`.
+    pub fn may_access(&self, vhost: &str) -> bool {
+        match &self.vhosts {
+            VhostAccess::All => true,
+            VhostAccess::Only(names) => names.iter().any(|name| &**name == vhost),
+        }
+    }
+
+    /// Whether the user carries `tag`.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.tags.iter().any(|own| &**own == tag)
+    }
+}
