@@ -65,11 +65,8 @@ impl PasswordHash {
     pub fn of(plain: &[u8], random: &dyn Random) -> Self {
         let mut salt = [0; 16];
         random.fill(&mut salt);
-        Self(
-            argon2id()
-                .hash_password_with_salt(plain, &salt)
-                .expect("a frame's worth of bytes is a valid password"),
-        )
+        let hash = argon2id().hash_password_with_salt(plain, &salt);
+        Self(Box::new(hash.expect("a password is far shorter than the 4 GiB that argon2 takes")))
     }
 
     /// Reads a hash in the PHC string format.
