@@ -1,10 +1,28 @@
 //! The engine of the broker, and the API to embed it.
 //!
-//! Owns users, limits and configuration. Must not know protocols, sockets or reply codes.
+//! Owns vhosts and their queues at run time, users, limits, events. Must not know protocols, sockets or reply codes.
+//!
+//! In: [`Vhost`] and [`queue::Queue`]. Out: [`subscriber::Subscriber`], and [`events`] for whoever watches.
 
+mod backlog;
+pub mod broker;
 pub mod config;
+pub mod connection;
+pub mod events;
+pub mod inspect;
+mod ledger;
 pub mod limits;
+mod memory;
+pub mod message;
+pub mod queue;
+pub mod subscriber;
 pub mod users;
+pub mod vhost;
 
+pub use backlog::BatchSize;
+pub use broker::{Broker, StartError, Status};
 pub use config::BrokerConfig;
+pub use ledger::{Ledger, SourceId, UnknownTag};
 pub use limits::Limits;
+pub use memory::Memory;
+pub use vhost::Vhost;
