@@ -246,7 +246,7 @@ impl Session {
             }
             Kind::Method => self.on_method_frame(frame, input),
             Kind::Header => self.on_header_frame(frame),
-            Kind::Body => self.on_body_frame(frame, input),
+            Kind::Body => self.on_body_frame(frame),
         }
     }
 

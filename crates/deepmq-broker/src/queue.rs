@@ -305,11 +305,15 @@ impl State {
                 Some(run) if run.end() == settlement.position => run.count += 1,
                 _ => {
                     let run = done.replace(Run { first: settlement.position, count: 1 });
-                    run.into_iter().for_each(|run| self.backlog.complete_run(run));
+                    if let Some(run) = run {
+                        self.backlog.complete_run(run);
+                    }
                 }
             }
         }
-        done.into_iter().for_each(|run| self.backlog.complete_run(run));
+        if let Some(run) = done {
+            self.backlog.complete_run(run);
+        }
     }
 
     fn dispatch(&mut self, queue: &Arc<Queue>, wakes: &mut Wakes) {
@@ -334,7 +338,9 @@ impl State {
                 to.subscriber.release(to.key, unused);
             }
             if no_ack {
-                runs.iter().for_each(|&(run, _)| backlog.complete_run(run));
+                for &(run, _) in runs {
+                    backlog.complete_run(run);
+                }
             }
         });
     }

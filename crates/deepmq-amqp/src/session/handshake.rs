@@ -1,0 +1,204 @@
+//! From the protocol header to connection.open-ok.
+//!
+//! Owns the negotiation. Rules and texts are RabbitMQ's (reference: its connection reader), with the frame limit of
+//! older versions: 4096 bytes are enough.
+
+use super::login::{Credentials, Login, LoginOutcome};
+use super::server_properties::server_properties;
+use super::{Failure, Phase, Session, Tuning};
+use crate::codec::frame::PROTOCOL_HEADER;
+use crate::codec::method::{LongStr, connection};
+use crate::codec::{Method, ReplyCode};
+use deepmq_broker::connection::ConnectionInfo;
+use deepmq_broker::users::User;
+use deepmq_model::{Table, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a client that does not know connection.close as an answer waits for the end after a bad login. Keeps
+/// it from trying again at once; RabbitMQ's value.
+const SILENT_CLOSE_DELAY: Duration = Duration::from_secs(1);
+/// The header of AMQP 0-9, which clients of 0-9-1 may send too.
+const PROTOCOL_HEADER_0_9: [u8; 8] = *b"AMQP\x01\x01\x00\x09";
+const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
+const LOCALES: &[u8] = b"en_US";
+
+impl Session {
+    /// Takes the protocol header; returns how many bytes that used.
+    pub(super) fn on_protocol_header(&mut self, input: &[u8]) -> usize {
+        let Some((header, _)) = input.split_first_chunk::<8>() else {
+            if !PROTOCOL_HEADER.starts_with(input.get(..4).unwrap_or(input)) {
+                self.refuse_protocol(input);
+            }
+            return 0;
+        };
+        if *header != PROTOCOL_HEADER && *header != PROTOCOL_HEADER_0_9 {
+            self.refuse_protocol(input);
+            return 0;
+        }
+        let start = connection::Start {
+            version_major: 0,
+            version_minor: 9,
+            server_properties: server_properties(&self.broker),
+            mechanisms: LongStr(MECHANISMS),
+            locales: LongStr(LOCALES),
+        };
+        self.send(0, start);
+        self.phase = Phase::AwaitingStartOk;
+        header.len()
+    }
+
+    fn refuse_protocol(&mut self, input: &[u8]) {
+        let hint = match input {
+            [0x16, ..] => "this looks like TLS, but the port is a plain one",
+            [b'G', b'E', b'T', ..] | [b'P', b'O', b'S', ..] | [b'H', b'E', b'A', ..] => {
+                "this looks like HTTP, but the port speaks AMQP 0-9-1"
+            }
+            [b'A', b'M', b'Q', b'P', ..] => "this version of AMQP is not supported, only 0-9-1 is",
+            _ => "this is not AMQP",
+        };
+        tracing::warn!(connection = self.id.0, peer = %self.peer, hint, "protocol header refused");
+        self.outbox.write(|frames| frames.buf.extend_from_slice(&PROTOCOL_HEADER));
+        self.drop_connection(Duration::ZERO, "protocol header refused");
+    }
+
+    pub(super) fn on_handshake_method(&mut self, channel: u16, method: Method<'_>) -> Result<(), Failure> {
+        let (0, Method::Connection(method)) = (channel, method) else {
+            return Err(Failure::wrong_phase(self.phase_name()));
+        };
+        match (&self.phase, method) {
+            (_, connection::Method::Close(close)) => self.on_connection_close(&close),
+            (Phase::AwaitingStartOk, connection::Method::StartOk(ok)) => self.on_start_ok(ok)?,
+            (Phase::AwaitingTuneOk, connection::Method::TuneOk(ok)) => self.on_tune_ok(&ok)?,
+            (Phase::AwaitingOpen, connection::Method::Open(open)) => self.on_open(&open)?,
+            _ => return Err(Failure::wrong_phase(self.phase_name())),
+        }
+        Ok(())
+    }
+
+    /// The phase as RabbitMQ's texts call it.
+    fn phase_name(&self) -> &'static str {
+        match self.phase {
+            Phase::AwaitingHeader | Phase::AwaitingStartOk => "starting",
+            Phase::AuthenticatingSlowly => "securing",
+            Phase::AwaitingTuneOk => "tuning",
+            Phase::AwaitingOpen => "opening",
+            Phase::Open => "running",
+            Phase::Closing => "closing",
+            Phase::Closed { .. } => "closed",
+        }
+    }
+
+    fn on_start_ok(&mut self, ok: connection::StartOk<'_>) -> Result<(), Failure> {
+        self.note_capabilities(&ok.client_properties);
+        self.client.properties = ok.client_properties;
+        let credentials = Credentials::read(ok.mechanism, ok.response.0)?;
+        let login = Login::new(credentials, self.peer.ip().to_canonical().is_loopback());
+        match login.verify_fast(self.broker.users()) {
+            Some(user) => self.on_user(user),
+            None => {
+                self.phase = Phase::AuthenticatingSlowly;
+                self.login = Some(login);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_capabilities(&mut self, properties: &Table) {
+        let Some(Value::Table(capabilities)) = properties.get("capabilities") else { return };
+        let can = |name| matches!(capabilities.get(name), Some(Value::Bool(true)));
+        self.client.blocked_notify = can("connection.blocked");
+        self.client.cancel_notify = can("consumer_cancel_notify");
+        self.client.failure_close = can("authentication_failure_close");
+    }
+
+    /// A password was verified, or not.
+    pub(crate) fn handle_login(&mut self, outcome: LoginOutcome) {
+        if !matches!(self.phase, Phase::AuthenticatingSlowly) {
+            return;
+        }
+        let LoginOutcome { mechanism, user, verdict } = outcome;
+        match verdict {
+            Ok(user) => self.on_user(user),
+            Err(error) => {
+                tracing::warn!(connection = self.id.0, peer = %self.peer, user, %error, "login refused");
+                self.refuse_login(mechanism);
+            }
+        }
+    }
+
+    fn refuse_login(&mut self, mechanism: &str) {
+        if !self.client.failure_close {
+            self.drop_connection(SILENT_CLOSE_DELAY, "login refused");
+            return;
+        }
+        let text = format!(
+            "Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+        );
+        self.phase = Phase::AwaitingStartOk;
+        self.close_connection(&Failure::soft(ReplyCode::AccessRefused, text));
+    }
+
+    fn on_user(&mut self, user: Arc<User>) {
+        self.user = Some(user);
+        let limits = self.broker.limits();
+        let tune = connection::Tune {
+            channel_max: limits.channels_per_connection_max,
+            frame_max: limits.frame_bytes_max,
+            heartbeat: u16::try_from(limits.heartbeat_interval.as_secs()).unwrap_or(u16::MAX),
+        };
+        self.send(0, tune);
+        self.phase = Phase::AwaitingTuneOk;
+    }
+
+    fn on_tune_ok(&mut self, ok: &connection::TuneOk) -> Result<(), Failure> {
+        let limits = self.broker.limits();
+        negotiated("channel_max", ok.channel_max.into(), 1, limits.channels_per_connection_max.into())?;
+        negotiated("frame_max", ok.frame_max, limits.frame_bytes_min, limits.frame_bytes_max)?;
+        self.tuning = Tuning {
+            channel_max: ok.channel_max,
+            frame_max: ok.frame_max,
+            heartbeat: Duration::from_secs(ok.heartbeat.into()),
+        };
+        self.outbox.negotiated(ok.frame_max, self.client.cancel_notify);
+        self.phase = Phase::AwaitingOpen;
+        Ok(())
+    }
+
+    fn on_open(&mut self, open: &connection::Open<'_>) -> Result<(), Failure> {
+        let Some(user) = self.user.clone() else { return Err(Failure::wrong_phase("starting")) };
+        let refused = |text| Err(Failure::hard(ReplyCode::NotAllowed, text));
+        let Some(vhost) = self.broker.vhost(open.vhost) else {
+            return refused(format!("vhost {} not found", open.vhost));
+        };
+        if !user.may_access(open.vhost) {
+            return refused(format!("access to vhost '{}' refused for user '{}'", open.vhost, user.name));
+        }
+        let info = ConnectionInfo {
+            id: self.id,
+            protocol: "AMQP 0-9-1",
+            peer: self.peer.to_string(),
+            user: user.name.clone(),
+            vhost: vhost.name().clone(),
+            client_properties: std::mem::take(&mut self.client.properties),
+            connected_at: self.broker.seam().clock.wall(),
+        };
+        self.broker.open_connection(info, self.outbox.clone());
+        self.vhost = Some(vhost);
+        self.phase = Phase::Open;
+        self.send(0, connection::OpenOk::default());
+        Ok(())
+    }
+}
+
+/// Checks a limit that the client settled.
+fn negotiated(what: &str, client: u32, min: u32, max: u32) -> Result<(), Failure> {
+    let (relation, bound, limit) = match client {
+        0 => ("higher", "maximum", max),
+        n if n > max => ("higher", "maximum", max),
+        n if n < min => ("lower", "minimum", min),
+        _ => return Ok(()),
+    };
+    let text = format!("negotiated {what} = {client} is {relation} than the {bound} allowed value ({limit})");
+    Err(Failure::hard(ReplyCode::NotAllowed, text))
+}

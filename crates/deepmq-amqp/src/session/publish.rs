@@ -1,0 +1,324 @@
+//! Publishes: taken in place from what was read, gathered, and handed to each queue once per read.
+//!
+//! Owns the batch and the confirms that follow it. Must not know how a queue keeps messages.
+
+use super::channel::Mode;
+use super::content::{Content, Owned};
+use super::router::{Address, Router};
+use super::{Failure, Session};
+use crate::codec::content::{BASIC, Header};
+use crate::codec::frame::{self, HEADER_BYTES, Kind};
+use crate::codec::method::basic;
+use crate::codec::publish::{PublishArgs, split_address};
+use crate::codec::{Frame, ReplyCode};
+use crate::translate;
+use bytes::Bytes;
+use deepmq_broker::BatchSize;
+use deepmq_broker::events::Event;
+use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
+use deepmq_model::message::bytes::Reader;
+use deepmq_model::message::{properties, table};
+use smallvec::SmallVec;
+
+/// Bytes that lie in what was read, or in the batch's own memory.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
+    own: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum BodyAt {
+    Span(Span),
+    /// Its place among the shared bodies.
+    Shared(u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    address: Span,
+    properties: Span,
+    body: BodyAt,
+}
+
+/// A message to be published, in its parts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub(super) address: &'a [u8],
+    pub(super) properties: &'a [u8],
+    /// As a whole body that can be shared.
+    pub(super) body: &'a Bytes,
+    pub(super) mandatory: bool,
+}
+
+/// The messages of one read.
+#[derive(Debug, Default)]
+struct Messages {
+    entries: Vec<Entry>,
+    own: Vec<u8>,
+    shared: Vec<Bytes>,
+}
+
+/// What is published in one read.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    messages: Messages,
+    router: Router,
+    /// Channels in confirm mode that published, with the number of the first and the last message to confirm.
+    confirms: SmallVec<[(u16, u64, u64); 4]>,
+}
+
+impl Messages {
+    /// Copies bytes into the batch.
+    fn keep(&mut self, bytes: &[u8]) -> Span {
+        let span = Span { start: index(self.own.len()), len: index(bytes.len()), own: true };
+        self.own.extend_from_slice(bytes);
+        span
+    }
+
+    fn share(&mut self, body: Bytes) -> BodyAt {
+        self.shared.push(body);
+        BodyAt::Shared(index(self.shared.len() - 1))
+    }
+
+    fn bytes<'a>(&'a self, span: Span, input: &'a [u8]) -> &'a [u8] {
+        let from = if span.own { &self.own } else { input };
+        let start = span.start as usize;
+        from.get(start..start + span.len as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    fn message<'a>(&'a self, entry: &Entry, input: &'a [u8]) -> MessageRef<'a> {
+        MessageRef {
+            address: self.bytes(entry.address, input),
+            properties: self.bytes(entry.properties, input),
+            body: match entry.body {
+                BodyAt::Span(span) => Body::Inline(self.bytes(span, input)),
+                BodyAt::Shared(at) => self.shared.get(at as usize).map_or(Body::Inline(&[]), Body::Shared),
+            },
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.own.clear();
+        self.shared.clear();
+    }
+}
+
+impl Batch {
+    pub(super) fn forget_routes(&mut self) {
+        self.messages.clear();
+        self.confirms.clear();
+        self.router.drain(|_| {});
+        self.router.forget();
+    }
+
+    fn confirm(&mut self, channel: u16, number: u64) {
+        match self.confirms.iter_mut().rev().find(|(known, ..)| *known == channel) {
+            Some((_, _, last)) => *last = number,
+            None => self.confirms.push((channel, number, number)),
+        }
+    }
+}
+
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("a read and a message are each limited to less than 4 GiB")
+}
+
+impl Session {
+    /// Takes a basic.publish whose header and body are there too; returns how many bytes the three frames use. None:
+    /// it is something else, or not that simple.
+    #[inline]
+    pub(super) fn publish_in_place(
+        &mut self,
+        method: &Frame<'_>,
+        method_len: usize,
+        at: usize,
+        input: &[u8],
+    ) -> Option<usize> {
+        let args = PublishArgs::parse(method.payload)?;
+        let number = method.channel;
+        let header_at = at + method_len;
+        let (header_frame, header_len) = frame::parse(input.get(header_at..)?, self.tuning.frame_max).ok()??;
+        if (header_frame.kind, header_frame.channel) != (Kind::Header, number) {
+            return None;
+        }
+        let header = Header::decode(header_frame.payload).ok()?;
+        let body_at = header_at + header_len;
+        let (body, end) = if header.body_size == 0 {
+            (&[][..], body_at)
+        } else {
+            let (body, len) = frame::parse(input.get(body_at..)?, self.tuning.frame_max).ok()??;
+            let whole = body.payload.len() as u64 == header.body_size;
+            if (body.kind, body.channel) != (Kind::Body, number) || !whole {
+                return None;
+            }
+            (body.payload, body_at + len)
+        };
+        let simple = !args.immediate
+            && header.class == BASIC
+            && header.body_size <= self.broker.limits().message_bytes_max
+            && properties::validate(header.properties).is_ok();
+        let channel = self.channels.get(&number)?;
+        if !simple || channel.is_closing() || channel.content.is_some() || matches!(channel.mode, Mode::Tx(_)) {
+            return None;
+        }
+        let span = |start: usize, len: usize| Span { start: index(start), len: index(len), own: false };
+        let entry = Entry {
+            // After class, method and the ticket; after class, weight and body size.
+            address: span(at + HEADER_BYTES + 6, args.address.len()),
+            properties: span(header_at + HEADER_BYTES + 12, header.properties.len()),
+            body: if body.len() < SHARED_BODY_BYTES_MIN {
+                BodyAt::Span(span(body_at + HEADER_BYTES, body.len()))
+            } else {
+                self.batch.messages.share(Bytes::copy_from_slice(body))
+            },
+        };
+        let address =
+            Address { whole: args.address, exchange: args.exchange, routing_key: args.routing_key };
+        if let Err(failure) = self.accept(number, entry, &address, args.mandatory, input) {
+            self.finish_read(input);
+            self.fail(number, &failure.of(basic::Publish::ID));
+        }
+        Some(end - at)
+    }
+
+    /// Takes a basic.publish whose header is to come.
+    pub(super) fn on_publish(&mut self, number: u16, publish: &basic::Publish<'_>) -> Result<(), Failure> {
+        if publish.immediate {
+            return Err(Failure::hard(ReplyCode::NotImplemented, "immediate=true"));
+        }
+        let mut address = Vec::with_capacity(2 + publish.exchange.len() + publish.routing_key.len());
+        let mut writer = crate::codec::Writer::new(&mut address);
+        writer.short(publish.exchange.as_bytes());
+        writer.short(publish.routing_key);
+        self.channel_mut(number)?.content = Some(Content::new(&address, publish.mandatory));
+        Ok(())
+    }
+
+    /// Takes a publish that came in pieces.
+    pub(super) fn publish_owned(&mut self, number: u16, whole: Owned) -> Result<(), Failure> {
+        let channel = self.channel_mut(number)?;
+        if matches!(channel.mode, Mode::Tx(_)) {
+            return self.publish_later(number, whole).map_err(|failure| failure.of(basic::Publish::ID));
+        }
+        self.publish_parts(number, &whole.parts()).map_err(|failure| failure.of(basic::Publish::ID))
+    }
+
+    /// Puts a message that is not in what was read into the batch.
+    pub(super) fn publish_parts(&mut self, number: u16, parts: &Parts<'_>) -> Result<(), Failure> {
+        let (exchange, routing_key) = split_address(parts.address).unwrap_or_default();
+        let entry = Entry {
+            address: self.batch.messages.keep(parts.address),
+            properties: self.batch.messages.keep(parts.properties),
+            body: if parts.body.len() < SHARED_BODY_BYTES_MIN {
+                BodyAt::Span(self.batch.messages.keep(parts.body))
+            } else {
+                self.batch.messages.share(parts.body.clone())
+            },
+        };
+        let address = Address { whole: parts.address, exchange, routing_key };
+        self.accept(number, entry, &address, parts.mandatory, &[])
+    }
+
+    /// Routes a message and gathers it for its queues.
+    #[inline]
+    fn accept(
+        &mut self,
+        number: u16,
+        entry: Entry,
+        address: &Address<'_>,
+        mandatory: bool,
+        input: &[u8],
+    ) -> Result<(), Failure> {
+        let vhost = self.vhost.as_ref().ok_or_else(|| Failure::wrong_phase("starting"))?;
+        let Batch { messages, router, .. } = &mut self.batch;
+        if messages.entries.is_empty() {
+            router.refresh(vhost.generation());
+        }
+        let message = messages.message(&entry, input);
+        let user = self.user.as_ref().map_or("", |user| &user.name);
+        translate::check_properties(message.properties, user)?;
+        let mut headers = || {
+            let encoded = properties::headers(message.properties)?;
+            table::decode(&mut Reader::new(encoded)).ok()
+        };
+        let place = index(messages.entries.len());
+        let queues = router
+            .put(vhost, address, &mut headers, place, message.packed_bytes())
+            .map_err(|error| translate::route_error(error, address.exchange, vhost.name()))?;
+        messages.entries.push(entry);
+        if queues == 0 && mandatory {
+            self.give_back(number, &entry, address, input);
+        }
+        if self.broker.events().messages_wanted() {
+            self.announce_publish(&entry, address, (queues, mandatory), input);
+        }
+        if let Some(Mode::Confirm { last }) = self.channels.get_mut(&number).map(|channel| &mut channel.mode) {
+            *last += 1;
+            self.batch.confirm(number, *last);
+        }
+        Ok(())
+    }
+
+    /// Returns a message that goes to no queue.
+    #[cold]
+    fn give_back(&self, number: u16, entry: &Entry, address: &Address<'_>, input: &[u8]) {
+        let message = self.batch.messages.message(entry, input);
+        self.outbox.write(|frames| {
+            let exchange = String::from_utf8_lossy(address.exchange);
+            basic::Return {
+                reply_code: ReplyCode::NoRoute.code(),
+                reply_text: ReplyCode::NoRoute.name(),
+                exchange: &exchange,
+                routing_key: address.routing_key,
+            }
+            .encode(number, &mut frames.buf);
+            frames.content(number, &message);
+        });
+    }
+
+    #[cold]
+    fn announce_publish(&self, entry: &Entry, address: &Address<'_>, (queues, mandatory): (usize, bool), input: &[u8]) {
+        let Some(vhost) = self.vhost.as_ref().map(|vhost| vhost.name().clone()) else { return };
+        let (exchange, routing_key): (Box<[u8]>, Box<[u8]>) =
+            (address.exchange.into(), address.routing_key.into());
+        let bytes = self.batch.messages.message(entry, input).body.len();
+        let events = self.broker.events();
+        events.publish(&Event::MessagePublished {
+            vhost: vhost.clone(),
+            exchange: exchange.clone(),
+            routing_key: routing_key.clone(),
+            bytes,
+        });
+        match queues {
+            0 if mandatory => events.publish(&Event::MessageReturned { vhost, exchange, routing_key }),
+            0 => {}
+            _ => events.publish(&Event::MessageRouted { vhost, exchange, routing_key, queues }),
+        }
+    }
+
+    /// Hands what was gathered to the queues, and confirms it.
+    pub(super) fn flush_batch(&mut self, input: &[u8]) {
+        let Batch { messages, router, confirms } = &mut self.batch;
+        if messages.entries.is_empty() {
+            return;
+        }
+        let wakes = &mut self.wakes;
+        router.drain(|bucket| {
+            let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
+            let size = BatchSize { count: bucket.messages.len(), bytes: bucket.bytes };
+            bucket.queue.publish(size, entries.map(|entry| messages.message(entry, input)), wakes);
+        });
+        if !confirms.is_empty() {
+            self.outbox.write(|frames| {
+                for (channel, first, last) in confirms.drain(..) {
+                    basic::Ack { delivery_tag: last, multiple: first < last }.encode(channel, &mut frames.buf);
+                }
+            });
+        }
+        messages.clear();
+    }
+}

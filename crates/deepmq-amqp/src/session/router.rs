@@ -1,0 +1,151 @@
+//! Where a connection's publishes go: routes by exchange and routing key, remembered for one generation of the topology.
+//!
+//! Owns the memory of routes and one bucket per queue, in which a read's messages for that queue are gathered. Must not
+//! know messages.
+
+use deepmq_broker::Vhost;
+use deepmq_broker::queue::Queue;
+use deepmq_model::Table;
+use deepmq_model::topology::{RouteError, RouteSet};
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Routes remembered at most: enough for a publisher's working set, little beside a buffer.
+const ROUTES_MAX: usize = 2048;
+
+/// The messages of a read for one queue, by their place in the batch.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    pub(super) queue: Arc<Queue>,
+    pub(super) messages: Vec<u32>,
+    /// What they take packed, in bytes.
+    pub(super) bytes: usize,
+}
+
+/// The buckets a route leads to.
+type Route = SmallVec<[u32; 2]>;
+
+/// Routes and buckets.
+#[derive(Debug, Default)]
+pub(super) struct Router {
+    generation: u64,
+    routes: HashMap<Box<[u8]>, Route, foldhash::fast::RandomState>,
+    /// The route of the last message, which mostly is that of the next.
+    last_address: Vec<u8>,
+    last: Route,
+    buckets: Vec<Bucket>,
+    bucket_of: HashMap<usize, u32, foldhash::fast::RandomState>,
+    /// Buckets with messages.
+    filled: Vec<u32>,
+    scratch: RouteSet,
+    queues: Vec<Arc<Queue>>,
+}
+
+impl Router {
+    /// Forgets what may have become wrong. Only between batches.
+    pub(super) fn refresh(&mut self, generation: u64) {
+        if self.generation != generation {
+            self.forget();
+            self.generation = generation;
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        debug_assert!(self.filled.is_empty(), "buckets are emptied before they are forgotten");
+        self.routes.clear();
+        self.last_address.clear();
+        self.last.clear();
+        self.buckets.clear();
+        self.bucket_of.clear();
+        self.generation = 0;
+    }
+
+    /// Puts a message into the bucket of each queue it goes to; returns how many those are.
+    #[inline]
+    pub(super) fn put(
+        &mut self,
+        vhost: &Vhost,
+        address: &Address<'_>,
+        headers: &mut dyn FnMut() -> Option<Table>,
+        message: u32,
+        bytes: usize,
+    ) -> Result<usize, RouteError> {
+        if address.whole != self.last_address || self.last_address.is_empty() {
+            self.find(vhost, address, headers)?;
+        }
+        for &index in &self.last {
+            let Some(bucket) = self.buckets.get_mut(index as usize) else { continue };
+            if bucket.messages.is_empty() {
+                self.filled.push(index);
+            }
+            bucket.messages.push(message);
+            bucket.bytes += bytes;
+        }
+        Ok(self.last.len())
+    }
+
+    /// Makes the route of an address the last one.
+    fn find(
+        &mut self,
+        vhost: &Vhost,
+        address: &Address<'_>,
+        headers: &mut dyn FnMut() -> Option<Table>,
+    ) -> Result<(), RouteError> {
+        if let Some(route) = self.routes.get(address.whole) {
+            self.last.clone_from(route);
+            self.last_address.clear();
+            self.last_address.extend_from_slice(address.whole);
+            return Ok(());
+        }
+        self.last_address.clear();
+        let mut by_headers = false;
+        let mut noting = || {
+            by_headers = true;
+            headers()
+        };
+        self.queues.clear();
+        vhost.route(address.exchange, address.routing_key, &mut noting, &mut self.scratch, &mut self.queues)?;
+        self.last.clear();
+        for queue in self.queues.drain(..) {
+            let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);
+            let bucket = *self.bucket_of.entry(key(&queue)).or_insert(next);
+            if bucket == next {
+                self.buckets.push(Bucket { queue, messages: Vec::new(), bytes: 0 });
+            }
+            self.last.push(bucket);
+        }
+        if !by_headers {
+            if self.routes.len() >= ROUTES_MAX {
+                self.routes.clear();
+            }
+            self.routes.insert(address.whole.into(), self.last.clone());
+            self.last_address.extend_from_slice(address.whole);
+        }
+        Ok(())
+    }
+
+    /// Takes each filled bucket in turn, and empties it.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(&Bucket)) {
+        for index in self.filled.drain(..) {
+            let Some(bucket) = self.buckets.get_mut(index as usize) else { continue };
+            each(bucket);
+            bucket.messages.clear();
+            bucket.bytes = 0;
+        }
+    }
+}
+
+/// Exchange and routing key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Address<'a> {
+    /// Both, each with its length before it.
+    pub(super) whole: &'a [u8],
+    pub(super) exchange: &'a [u8],
+    pub(super) routing_key: &'a [u8],
+}
+
+/// A queue's identity as long as a bucket holds it.
+fn key(queue: &Arc<Queue>) -> usize {
+    Arc::as_ptr(queue).addr()
+}

@@ -1,0 +1,77 @@
+//! What happens while the memory for messages is full: publishes wait, acknowledgements do not.
+//!
+//! Owns the frames that wait, and connection.blocked. As RabbitMQ has it, a connection is blocked at its next publish; as it
+//! has not, acknowledgements behind that publish are still read, so that consumers on the connection can drain queues.
+
+use super::Session;
+use crate::codec::Frame;
+use crate::codec::ack::AckArgs;
+use crate::codec::frame::Kind;
+use crate::codec::method::connection;
+
+/// Frames that wait, in bytes. Beyond this the connection is not read.
+const PARKED_BYTES_MAX: usize = 512 * 1024;
+
+/// The waiting of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Stall {
+    active: bool,
+    parked: Vec<u8>,
+    told: bool,
+}
+
+impl Stall {
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether nothing more can be taken.
+    pub(super) fn is_full(&self) -> bool {
+        self.active && self.parked.len() >= PARKED_BYTES_MAX
+    }
+}
+
+impl Session {
+    /// Whether publishes wait.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stall.active
+    }
+
+    /// Parks a frame that has to wait; false: it is to be handled.
+    pub(super) fn park_if_stalled(&mut self, frame: &Frame<'_>, whole: &[u8]) -> bool {
+        if !self.stall.active {
+            let publishes = frame.kind == Kind::Method && frame.payload.starts_with(&[0, 60, 0, 40]);
+            if !publishes || !self.broker.memory().is_full() {
+                return false;
+            }
+            self.block();
+        }
+        if frame.kind == Kind::Heartbeat || AckArgs::parse(frame.payload).is_some() {
+            return false;
+        }
+        self.stall.parked.extend_from_slice(whole);
+        true
+    }
+
+    fn block(&mut self) {
+        self.stall.active = true;
+        if self.client.blocked_notify && !self.stall.told {
+            self.stall.told = true;
+            self.send(0, connection::Blocked { reason: "low on memory" });
+        }
+        tracing::info!(connection = self.id.0, peer = %self.peer, "publisher blocked, memory for messages is full");
+    }
+
+    /// There is memory again: takes what was parked, as far as that lasts.
+    pub(crate) fn handle_unblocked(&mut self) {
+        if !self.stall.active {
+            return;
+        }
+        let parked = std::mem::take(&mut self.stall.parked);
+        self.stall.active = false;
+        self.handle(&parked);
+        if !self.stall.active && std::mem::take(&mut self.stall.told) {
+            self.send(0, connection::Unblocked {});
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Transactions: publishes and settlements that wait for tx.commit.
+//!
+//! Owns what waits. On commit it is done as if it had just been said; on rollback it was never said, and deliveries stay
+//! unsettled, as RabbitMQ has it.
+
+use super::channel::Mode;
+use super::content::Owned;
+use super::settle::Verdict;
+use super::{Failure, Session};
+use crate::codec::method::tx;
+use crate::codec::publish::split_address;
+use crate::translate;
+use deepmq_model::topology::RouteSet;
+
+/// What waits in one transaction, in bytes of messages: as much as one message may have, and twice that.
+const BYTES_MAX_IN_MESSAGES: u64 = 2;
+
+/// A channel's transaction.
+#[derive(Debug, Default)]
+pub(super) struct Transaction {
+    publishes: Vec<Owned>,
+    verdicts: Vec<Verdict>,
+    bytes: usize,
+}
+
+impl Session {
+    pub(super) fn on_tx_method(&mut self, number: u16, method: tx::Method) -> Result<(), Failure> {
+        match method {
+            tx::Method::Select(_) => self.on_tx_select(number),
+            tx::Method::Commit(_) => self.on_tx_commit(number),
+            tx::Method::Rollback(_) => {
+                self.take_transaction(number)?;
+                self.send(number, tx::RollbackOk {});
+                Ok(())
+            }
+            tx::Method::SelectOk(_) | tx::Method::CommitOk(_) | tx::Method::RollbackOk(_) => {
+                Err(Failure::unimplemented())
+            }
+        }
+    }
+
+    fn on_tx_select(&mut self, number: u16) -> Result<(), Failure> {
+        let channel = self.channel_mut(number)?;
+        match channel.mode {
+            Mode::Plain => channel.mode = Mode::Tx(Transaction::default()),
+            Mode::Tx(_) => {}
+            Mode::Confirm { .. } => return Err(Failure::precondition("cannot switch from confirm to tx mode")),
+        }
+        self.send(number, tx::SelectOk {});
+        Ok(())
+    }
+
+    fn on_tx_commit(&mut self, number: u16) -> Result<(), Failure> {
+        let Transaction { publishes, verdicts, .. } = self.take_transaction(number)?;
+        for publish in &publishes {
+            self.publish_parts(number, &publish.parts())?;
+        }
+        self.flush_batch(&[]);
+        let settled = self.settle(number, verdicts.into_iter());
+        self.settlements.apply(&mut self.wakes);
+        settled?;
+        self.send(number, tx::CommitOk {});
+        Ok(())
+    }
+
+    fn take_transaction(&mut self, number: u16) -> Result<Transaction, Failure> {
+        match &mut self.channel_mut(number)?.mode {
+            Mode::Tx(transaction) => Ok(std::mem::take(transaction)),
+            Mode::Plain | Mode::Confirm { .. } => Err(Failure::precondition("channel is not transactional")),
+        }
+    }
+
+    /// Keeps a publish for the commit. What is wrong with it is said now.
+    pub(super) fn publish_later(&mut self, number: u16, whole: Owned) -> Result<(), Failure> {
+        let vhost = self.vhost()?;
+        let (exchange, key) = split_address(&whole.address).unwrap_or_default();
+        let user = self.user.as_ref().map_or("", |user| &user.name);
+        translate::check_properties(&whole.properties, user)?;
+        vhost
+            .route(exchange, key, &mut || None, &mut RouteSet::new(), &mut Vec::new())
+            .map_err(|error| translate::route_error(error, exchange, vhost.name()))?;
+        let max = self.broker.limits().message_bytes_max.saturating_mul(BYTES_MAX_IN_MESSAGES);
+        let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode else { return Ok(()) };
+        transaction.bytes += whole.bytes();
+        if transaction.bytes as u64 > max {
+            let bytes = transaction.bytes;
+            let text = format!("transaction size {bytes} is larger than max size {max}");
+            return Err(Failure::precondition(text));
+        }
+        transaction.publishes.push(whole);
+        Ok(())
+    }
+
+    /// Keeps a settlement for the commit. That there is no such delivery is said now.
+    pub(super) fn settle_later(&mut self, number: u16, verdict: Verdict) -> Result<(), Failure> {
+        let all = verdict.multiple && verdict.tag == 0;
+        let open = self.outbox.channel(number, |channel, _| channel.is_open(verdict.tag)).unwrap_or(false);
+        if !all && !open {
+            return Err(Failure::precondition(format!("unknown delivery tag {}", verdict.tag)));
+        }
+        if let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode {
+            transaction.verdicts.push(verdict);
+        }
+        Ok(())
+    }
+}
