@@ -57,3 +57,6 @@ pub fn write(channel: u16, properties: &[u8], body: &[u8], frame_max: u32, out: 
     Header { class: BASIC, body_size: body.len() as u64, properties }.encode(channel, out);
     frame::write_body(channel, body, frame_max, out);
 }
+
+#[cfg(test)]
+mod tests;

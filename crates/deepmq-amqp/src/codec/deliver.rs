@@ -74,3 +74,6 @@ impl Delivery<'_> {
 fn size(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("names are short and properties came in one frame")
 }
+
+#[cfg(test)]
+mod tests;

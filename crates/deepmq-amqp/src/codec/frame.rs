@@ -150,3 +150,6 @@ pub const fn body_frames_bytes(body_bytes: usize, frame_max: u32) -> usize {
 pub fn write_heartbeat(out: &mut Vec<u8>) {
     write(Kind::Heartbeat, 0, out, |_| {});
 }
+
+#[cfg(test)]
+mod tests;

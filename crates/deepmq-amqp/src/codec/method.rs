@@ -14,6 +14,8 @@ use super::{Malformed, Reader};
 #[macro_use]
 mod class;
 mod field;
+#[cfg(test)]
+mod sample;
 
 pub mod access;
 pub mod basic;
@@ -162,6 +164,23 @@ fn read_id(reader: &mut Reader<'_>) -> Result<MethodId, Malformed> {
     Ok(MethodId { class: reader.u16()?, method: reader.u16()? })
 }
 
+#[cfg(test)]
+impl<'a> Method<'a> {
+    /// One of every method there is, its arguments drawn from `sample`.
+    fn sample_each(sample: &mut sample::Sample<'a>) -> Vec<Self> {
+        let mut all = Vec::new();
+        all.extend(connection::Method::sample_each(sample).map(Self::Connection));
+        all.extend(channel::Method::sample_each(sample).map(Self::Channel));
+        all.extend(access::Method::sample_each(sample).map(Self::Access));
+        all.extend(exchange::Method::sample_each(sample).map(Self::Exchange));
+        all.extend(queue::Method::sample_each(sample).map(Self::Queue));
+        all.extend(basic::Method::sample_each(sample).map(Self::Basic));
+        all.extend(confirm::Method::sample_each(sample).map(Self::Confirm));
+        all.extend(tx::Method::sample_each(sample).map(Self::Tx));
+        all
+    }
+}
+
 /// Appends a method frame with the arguments that `write` appends.
 fn write_frame(id: MethodId, channel: u16, out: &mut Vec<u8>, write: impl FnOnce(&mut super::Writer<'_>)) {
     frame::write(Kind::Method, channel, out, |writer| {
@@ -170,3 +189,6 @@ fn write_frame(id: MethodId, channel: u16, out: &mut Vec<u8>, write: impl FnOnce
         write(writer);
     });
 }
+
+#[cfg(test)]
+mod tests;

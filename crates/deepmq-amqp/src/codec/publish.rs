@@ -54,3 +54,6 @@ fn split_short(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first()?;
     rest.split_at_checked((*len).into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,3 +262,6 @@ impl<'a> Source<'a> {
         self.value(flag, |reader| reader.short().map(Text::from))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub fn decode(reader: &mut Reader<'_>) -> Result<Table, Malformed> {
     decode_table(reader, DEPTH_MAX)
 }
 
-/// Appends `table` with its length prefix.
+/// Appends `table` with its length prefix. The limits are the caller's to keep: only decoding enforces them.
 pub fn encode(table: &Table, out: &mut Vec<u8>) {
     write(table, &mut Writer::new(out));
 }
@@ -212,3 +212,6 @@ fn letter(value: &Value) -> u8 {
         Value::Table(_) => b'F',
     }
 }
+
+#[cfg(test)]
+mod tests;

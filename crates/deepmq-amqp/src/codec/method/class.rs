@@ -52,6 +52,18 @@ macro_rules! class {
                     $crate::codec::method::write_frame(Self::ID, channel, out, |writer| self.write(writer));
                 }
 
+                #[cfg(test)]
+                #[allow(clippy::elidable_lifetime_names, unused_variables, reason = "some methods have no arguments")]
+                fn sample<'r $(: $life)?>(sample: &mut $crate::codec::method::sample::Sample<'r>) -> Self {
+                    Self {
+                        $($before: <$before_type as $crate::codec::method::sample::Drawn<'r>>::draw(sample),)*
+                        $(
+                            $($bit: <bool as $crate::codec::method::sample::Drawn<'r>>::draw(sample),)+
+                            $($after: <$after_type as $crate::codec::method::sample::Drawn<'r>>::draw(sample),)*
+                        )?
+                    }
+                }
+
                 #[allow(unused_variables, clippy::unused_self, reason = "some methods have no arguments")]
                 fn write(&self, writer: &mut Writer<'_>) {
                     $(self.$before.write(writer);)*
@@ -87,6 +99,15 @@ macro_rules! class {
                 match self {
                     $(Self::$name(method) => method.encode(channel, out),)+
                 }
+            }
+
+            /// One of every method, its arguments drawn from `sample`.
+            #[cfg(test)]
+            #[allow(clippy::elidable_lifetime_names, reason = "not every class borrows")]
+            pub(super) fn sample_each<'r $(: $enum_life)?>(
+                sample: &mut $crate::codec::method::sample::Sample<'r>,
+            ) -> impl Iterator<Item = Self> + use<$($enum_life,)? 'r> {
+                vec![$(Self::$name($name::sample(sample)),)+].into_iter()
             }
 
             /// Which method this is.
