@@ -22,6 +22,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::task::Waker;
 
+/// The frame limit before one is negotiated, in bytes: the least the specification allows.
+const FRAME_BYTES_MIN: u32 = 4096;
 /// What a delivery takes besides its message, in bytes, about.
 const DELIVERY_OVERHEAD_BYTES: usize = 64;
 
@@ -58,7 +60,7 @@ pub(crate) struct Frames {
 
 impl Default for Frames {
     fn default() -> Self {
-        Self { buf: Vec::new(), parts: Vec::new(), part_bytes: 0, frame_max: frame::FRAME_BYTES_MIN }
+        Self { buf: Vec::new(), parts: Vec::new(), part_bytes: 0, frame_max: FRAME_BYTES_MIN }
     }
 }
 
@@ -71,7 +73,13 @@ impl Frames {
     pub(crate) fn content(&mut self, channel: u16, message: &MessageRef<'_>) {
         match message.body {
             Body::Inline(body) => {
-                crate::codec::content::write(channel, message.properties, body, self.frame_max, &mut self.buf);
+                crate::codec::content::write(
+                    channel,
+                    message.properties,
+                    body,
+                    self.frame_max,
+                    &mut self.buf,
+                );
             }
             Body::Shared(body) => {
                 crate::codec::content::Header {
@@ -207,7 +215,8 @@ impl Subscriber for Outbox {
         let State { frames, channels, starved, .. } = &mut *state;
         let Some(channel) = channels.get_mut(&consumer.channel) else { return 0 };
         let Some(id) = channel.consumer_id(consumer.index) else { return 0 };
-        let room = self.bytes_max.saturating_sub(frames.len()).div_ceil(message_bytes + DELIVERY_OVERHEAD_BYTES);
+        let room =
+            self.bytes_max.saturating_sub(frames.len()).div_ceil(message_bytes + DELIVERY_OVERHEAD_BYTES);
         if room == 0 {
             starved.push((queue.clone(), id));
             return 0;
@@ -243,7 +252,8 @@ impl Subscriber for Outbox {
         let Some(channel) = channels.get_mut(&consumer.channel) else { return };
         let Some(gone) = channel.remove_consumer(consumer.index) else { return };
         if *cancel_notify && !*closed {
-            basic::Cancel { consumer_tag: &gone.tag, no_wait: true }.encode(consumer.channel, &mut frames.buf);
+            basic::Cancel { consumer_tag: &gone.tag, no_wait: true }
+                .encode(consumer.channel, &mut frames.buf);
         }
     }
 
@@ -263,7 +273,8 @@ impl ConnectionControl for Outbox {
 
     fn channels(&self) -> Vec<ChannelInfo> {
         let state = self.state.lock();
-        let mut channels: Vec<_> = state.channels.iter().map(|(&number, channel)| channel.info(number)).collect();
+        let mut channels: Vec<_> =
+            state.channels.iter().map(|(&number, channel)| channel.info(number)).collect();
         channels.sort_unstable_by_key(|channel| channel.number);
         channels
     }

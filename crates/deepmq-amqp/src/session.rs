@@ -23,6 +23,7 @@ mod settle;
 mod stall;
 mod transaction;
 
+pub(crate) use failure::Failure;
 pub(crate) use login::{Login, LoginOutcome};
 
 use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame::Kind};
@@ -34,7 +35,6 @@ use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::users::User;
 use deepmq_broker::{Broker, Vhost};
 use deepmq_model::{Name, Table};
-use failure::Failure;
 use hashbrown::HashMap;
 use publish::Batch;
 use settle::PendingAcks;
@@ -186,7 +186,6 @@ impl Session {
         if matches!(self.phase, Phase::AwaitingHeader) {
             at = self.on_protocol_header(input);
         }
-        self.begin_read();
         while self.takes_frames() {
             let rest = input.get(at..).unwrap_or_default();
             match frame::parse(rest, self.tuning.frame_max) {
@@ -201,6 +200,18 @@ impl Session {
         }
         self.finish_read(input);
         at
+    }
+
+    /// Looks at what was gathered from this read.
+    fn finish_read(&mut self, input: &[u8]) {
+        self.flush_acks();
+        self.flush_batch(input);
+        self.wakes.wake();
+    }
+
+    /// Sends a heartbeat.
+    pub(crate) fn handle_tick(&mut self) {
+        self.outbox.write(|frames| frame::write_heartbeat(&mut frames.buf));
     }
 
     fn takes_frames(&self) -> bool {
@@ -318,7 +329,8 @@ fn generated_name(prefix: &str, broker: &Broker) -> Name {
     let mut name = String::with_capacity(prefix.len() + 22);
     name.push_str(prefix);
     for chunk in random.chunks(3) {
-        let word = chunk.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
         for place in 0..=chunk.len() {
             name.push(base64_url(word >> (18 - 6 * place)));
         }

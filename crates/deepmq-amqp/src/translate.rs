@@ -86,7 +86,9 @@ fn limit_reached(limit: Limit, name: &str, max: usize, vhost: &str) -> String {
             format!("cannot declare queue '{name}': queue limit in vhost '{vhost}' ({max}) is reached")
         }
         Limit::Exchanges => format!("cannot declare exchange '{name}': exchange limit of {max} is reached"),
-        Limit::Bindings => format!("cannot bind to '{name}': binding limit in vhost '{vhost}' ({max}) is reached"),
+        Limit::Bindings => {
+            format!("cannot bind to '{name}': binding limit in vhost '{vhost}' ({max}) is reached")
+        }
         Limit::Arguments => format!("'{name}' has more than {max} arguments"),
         Limit::NameBytes => format!("a name is longer than {max} bytes"),
     }
@@ -123,7 +125,7 @@ pub(crate) fn route_error(error: RouteError, exchange: &[u8], vhost: &str) -> Fa
 /// Checks the properties with a meaning for the broker: `user-id` and `expiration`.
 #[inline]
 pub(crate) fn check_properties(encoded: &[u8], user: &str) -> Result<(), Failure> {
-    if properties::flags(encoded) & (properties::USER_ID | properties::EXPIRATION) == 0 {
+    if properties::flags(encoded) & (properties::flag::USER_ID | properties::flag::EXPIRATION) == 0 {
         return Ok(());
     }
     check_rare_properties(encoded, user)

@@ -149,7 +149,8 @@ impl Ledger {
         Ok(())
     }
 
-    fn is_open(&self, tag: u64) -> bool {
+    /// Whether a delivery with this tag is open.
+    pub fn is_open(&self, tag: u64) -> bool {
         match tag.checked_sub(self.base).map(usize::try_from) {
             Some(Ok(offset)) => self.ring.get(offset).is_some_and(|entry| entry.source != SETTLED),
             Some(Err(_)) => false,

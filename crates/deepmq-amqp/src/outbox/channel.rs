@@ -94,7 +94,8 @@ impl OutChannel {
 
     /// The index of a consumer by its tag.
     pub(crate) fn find(&self, tag: &str) -> Option<u32> {
-        let at = self.consumers.iter().position(|slot| slot.as_ref().is_some_and(|known| &*known.tag == tag))?;
+        let at =
+            self.consumers.iter().position(|slot| slot.as_ref().is_some_and(|known| &*known.tag == tag))?;
         u32::try_from(at).ok()
     }
 
@@ -171,7 +172,8 @@ impl OutChannel {
         if no_ack {
             return self.ledger.settled_delivery();
         }
-        let known = self.fetches.iter().find(|(known, _)| Arc::ptr_eq(known, queue)).map(|&(_, source)| source);
+        let known =
+            self.fetches.iter().find(|(known, _)| Arc::ptr_eq(known, queue)).map(|&(_, source)| source);
         let source = known.unwrap_or_else(|| {
             // One is remembered, for the client that polls one queue; an older one lives until it is settled.
             for (_, old) in self.fetches.drain(..) {
@@ -203,6 +205,11 @@ impl OutChannel {
             self.prefetch.held = self.prefetch.held.saturating_sub(settled);
         }
         Ok(())
+    }
+
+    /// Whether a delivery with this tag is open.
+    pub(crate) fn is_open(&self, tag: u64) -> bool {
+        self.ledger.is_open(tag)
     }
 
     /// Sets the shared prefetch; what is open counts against it at once.

@@ -52,7 +52,11 @@ impl Session {
             .ok_or_else(|| Failure::hard(ReplyCode::ChannelError, "expected 'channel.open'"))
     }
 
-    pub(super) fn on_channel_method(&mut self, number: u16, method: channel::Method<'_>) -> Result<(), Failure> {
+    pub(super) fn on_channel_method(
+        &mut self,
+        number: u16,
+        method: channel::Method<'_>,
+    ) -> Result<(), Failure> {
         if let channel::Method::Open(_) = method {
             return self.on_channel_open(number);
         }
@@ -80,9 +84,10 @@ impl Session {
         }
         let max = self.tuning.channel_max;
         if number == 0 || number > max {
-            let text = format!("number of channels opened ({}) has reached the negotiated channel_max ({max})", {
-                self.channels.len()
-            });
+            let text =
+                format!("number of channels opened ({}) has reached the negotiated channel_max ({max})", {
+                    self.channels.len()
+                });
             return Err(Failure::hard(ReplyCode::NotAllowed, text));
         }
         self.channels.insert(number, Channel::default());
@@ -92,7 +97,11 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn on_access_method(&mut self, number: u16, method: access::Method<'_>) -> Result<(), Failure> {
+    pub(super) fn on_access_method(
+        &mut self,
+        number: u16,
+        method: access::Method<'_>,
+    ) -> Result<(), Failure> {
         self.channel_mut(number)?;
         match method {
             access::Method::Request(_) => {

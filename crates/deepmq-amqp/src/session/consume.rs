@@ -202,10 +202,9 @@ fn priority(arguments: &Table, queue: &Queue) -> Result<i32, Failure> {
 
 fn subscribe_error(error: SubscribeError, queue: &Arc<Queue>) -> Failure {
     match error {
-        SubscribeError::Gone => translate::topology_error(
-            &TopologyError::NotFound(Resource::queue(queue.name())),
-            queue.vhost(),
-        ),
+        SubscribeError::Gone => {
+            translate::topology_error(&TopologyError::NotFound(Resource::queue(queue.name())), queue.vhost())
+        }
         SubscribeError::Refused(ConsumeError::ExclusiveUse) => Failure::soft(
             ReplyCode::AccessRefused,
             format!("queue '{}' in vhost '{}' in exclusive use", queue.name(), queue.vhost()),

@@ -39,7 +39,12 @@ pub(super) struct Owned {
 
 impl Owned {
     pub(super) fn parts(&self) -> Parts<'_> {
-        Parts { address: &self.address, properties: &self.properties, body: &self.body, mandatory: self.mandatory }
+        Parts {
+            address: &self.address,
+            properties: &self.properties,
+            body: &self.body,
+            mandatory: self.mandatory,
+        }
     }
 
     /// What it takes of memory, in bytes.
@@ -116,7 +121,9 @@ impl Session {
             return Err(unexpected("expected method frame, got non method frame instead"));
         };
         let Some(announced) = &mut content.header else {
-            return Err(unexpected("expected content header for class 60, got non content header frame instead"));
+            return Err(unexpected(
+                "expected content header for class 60, got non content header frame instead",
+            ));
         };
         if frame.payload.len() > announced.body_bytes - announced.body.len() {
             let text = "content body frame exceeds remaining content size";

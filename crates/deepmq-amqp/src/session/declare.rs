@@ -143,8 +143,7 @@ impl Session {
     fn declare_queue(&self, given: &str, declare: &queue::Declare<'_>) -> Result<Arc<Queue>, Failure> {
         let vhost = self.vhost()?;
         let server_named = given.is_empty();
-        let name: Name =
-            if server_named { generated_name("amq.gen-", &self.broker) } else { given.into() };
+        let name: Name = if server_named { generated_name("amq.gen-", &self.broker) } else { given.into() };
         let spec = QueueSpec {
             durable: declare.durable,
             exclusive: declare.exclusive,

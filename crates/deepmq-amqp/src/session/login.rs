@@ -30,7 +30,10 @@ impl Credentials {
             }
         }
         .ok_or_else(|| {
-            Failure::hard(ReplyCode::SyntaxError, format!("the response of mechanism {mechanism} is malformed"))
+            Failure::hard(
+                ReplyCode::SyntaxError,
+                format!("the response of mechanism {mechanism} is malformed"),
+            )
         })
     }
 

@@ -141,7 +141,8 @@ impl Session {
         let args = PublishArgs::parse(method.payload)?;
         let number = method.channel;
         let header_at = at + method_len;
-        let (header_frame, header_len) = frame::parse(input.get(header_at..)?, self.tuning.frame_max).ok()??;
+        let (header_frame, header_len) =
+            frame::parse(input.get(header_at..)?, self.tuning.frame_max).ok()??;
         if (header_frame.kind, header_frame.channel) != (Kind::Header, number) {
             return None;
         }
@@ -162,7 +163,8 @@ impl Session {
             && header.body_size <= self.broker.limits().message_bytes_max
             && properties::validate(header.properties).is_ok();
         let channel = self.channels.get(&number)?;
-        if !simple || channel.is_closing() || channel.content.is_some() || matches!(channel.mode, Mode::Tx(_)) {
+        if !simple || channel.is_closing() || channel.content.is_some() || matches!(channel.mode, Mode::Tx(_))
+        {
             return None;
         }
         let span = |start: usize, len: usize| Span { start: index(start), len: index(len), own: false };
@@ -176,8 +178,7 @@ impl Session {
                 self.batch.messages.share(Bytes::copy_from_slice(body))
             },
         };
-        let address =
-            Address { whole: args.address, exchange: args.exchange, routing_key: args.routing_key };
+        let address = Address { whole: args.address, exchange: args.exchange, routing_key: args.routing_key };
         if let Err(failure) = self.accept(number, entry, &address, args.mandatory, input) {
             self.finish_read(input);
             self.fail(number, &failure.of(basic::Publish::ID));
@@ -256,7 +257,8 @@ impl Session {
         if self.broker.events().messages_wanted() {
             self.announce_publish(&entry, address, (queues, mandatory), input);
         }
-        if let Some(Mode::Confirm { last }) = self.channels.get_mut(&number).map(|channel| &mut channel.mode) {
+        if let Some(Mode::Confirm { last }) = self.channels.get_mut(&number).map(|channel| &mut channel.mode)
+        {
             *last += 1;
             self.batch.confirm(number, *last);
         }
@@ -281,7 +283,13 @@ impl Session {
     }
 
     #[cold]
-    fn announce_publish(&self, entry: &Entry, address: &Address<'_>, (queues, mandatory): (usize, bool), input: &[u8]) {
+    fn announce_publish(
+        &self,
+        entry: &Entry,
+        address: &Address<'_>,
+        (queues, mandatory): (usize, bool),
+        input: &[u8],
+    ) {
         let Some(vhost) = self.vhost.as_ref().map(|vhost| vhost.name().clone()) else { return };
         let (exchange, routing_key): (Box<[u8]>, Box<[u8]>) =
             (address.exchange.into(), address.routing_key.into());
@@ -315,7 +323,8 @@ impl Session {
         if !confirms.is_empty() {
             self.outbox.write(|frames| {
                 for (channel, first, last) in confirms.drain(..) {
-                    basic::Ack { delivery_tag: last, multiple: first < last }.encode(channel, &mut frames.buf);
+                    basic::Ack { delivery_tag: last, multiple: first < last }
+                        .encode(channel, &mut frames.buf);
                 }
             });
         }

@@ -105,7 +105,13 @@ impl Router {
             headers()
         };
         self.queues.clear();
-        vhost.route(address.exchange, address.routing_key, &mut noting, &mut self.scratch, &mut self.queues)?;
+        vhost.route(
+            address.exchange,
+            address.routing_key,
+            &mut noting,
+            &mut self.scratch,
+            &mut self.queues,
+        )?;
         self.last.clear();
         for queue in self.queues.drain(..) {
             let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);

@@ -44,7 +44,9 @@ impl Session {
         match channel.mode {
             Mode::Plain => channel.mode = Mode::Tx(Transaction::default()),
             Mode::Tx(_) => {}
-            Mode::Confirm { .. } => return Err(Failure::precondition("cannot switch from confirm to tx mode")),
+            Mode::Confirm { .. } => {
+                return Err(Failure::precondition("cannot switch from confirm to tx mode"));
+            }
         }
         self.send(number, tx::SelectOk {});
         Ok(())

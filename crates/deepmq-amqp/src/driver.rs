@@ -1,0 +1,318 @@
+//! One connection's task: the only place where a session meets a socket and a timer.
+//!
+//! Owns reading, writing and waiting. Must not know what the bytes mean.
+
+mod input;
+
+use crate::outbox::{Outbox, Outgoing};
+use crate::session::{Login, LoginOutcome, Next, Session};
+use deepmq_broker::Broker;
+use deepmq_broker::queue::Queue;
+use deepmq_broker::subscriber::Wakes;
+use deepmq_model::queue::ConsumerId;
+use input::Input;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+/// How long the answer to connection.close is waited for.
+const CLOSE_OK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the last bytes may take.
+const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a connection without heartbeats looks whether it has memory to give back.
+const IDLE_TICK: Duration = Duration::from_secs(10);
+
+/// What all connections of a listener share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) broker: Broker,
+    /// Slow password verifications at once.
+    pub(crate) logins: Arc<Semaphore>,
+}
+
+/// Why a connection's task ends.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("closed")]
+    Closed(Duration),
+    #[error("the peer is gone: {0}")]
+    Gone(#[from] io::Error),
+    #[error("no handshake within the time limit")]
+    HandshakeTimeout,
+    #[error("missed heartbeats from client, timeout: {0:?}")]
+    Silent(Duration),
+    #[error("no answer to connection.close")]
+    NoCloseOk,
+}
+
+/// A connection.
+struct Driver {
+    socket: TcpStream,
+    shared: Arc<Shared>,
+    session: Session,
+    outbox: Arc<Outbox>,
+    input: Input,
+    outgoing: Outgoing,
+    starved: Vec<(Arc<Queue>, ConsumerId)>,
+    wakes: Wakes,
+    timer: Pin<Box<Sleep>>,
+    login: Option<JoinHandle<LoginOutcome>>,
+    free: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Since the last tick something came, something went; ticks without anything coming.
+    received: bool,
+    sent: bool,
+    silent_ticks: u32,
+    closing_since: Option<Instant>,
+    opened: bool,
+}
+
+/// Drives a connection to its end.
+pub(crate) async fn drive(socket: TcpStream, peer: std::net::SocketAddr, shared: Arc<Shared>) {
+    let limits = shared.broker.limits();
+    let outbox = Outbox::new(limits.output_buffer_bytes_max);
+    let session = Session::new(shared.broker.clone(), outbox.clone(), peer);
+    let mut driver = Driver {
+        timer: Box::pin(sleep(limits.handshake_timeout)),
+        socket,
+        session,
+        outbox,
+        shared,
+        input: Input::default(),
+        outgoing: Outgoing::default(),
+        starved: Vec::new(),
+        wakes: Wakes::default(),
+        login: None,
+        free: None,
+        received: false,
+        sent: false,
+        silent_ticks: 0,
+        closing_since: None,
+        opened: false,
+    };
+    let end = poll_fn(|cx| driver.poll(cx)).await;
+    driver.finish(end).await;
+}
+
+impl Driver {
+    /// Does all there is to do, then waits for the next event.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        match self.step(cx) {
+            Ok(true) => {
+                // Others have their turn before the next read: consumers of what was just published, above all.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Ok(false) => Poll::Pending,
+            Err(end) => Poll::Ready(end),
+        }
+    }
+
+    /// One round; true: there may be more to do at once.
+    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        if let Some(reason) = self.outbox.take_close_wanted() {
+            self.session.handle_close_request(&reason);
+        }
+        self.poll_timer(cx)?;
+        self.poll_login(cx);
+        self.poll_memory(cx);
+        let read = match self.session.next() {
+            Next::Close(linger) => return Err(End::Closed(linger)),
+            Next::Login(login) => {
+                self.start_login(login, cx);
+                false
+            }
+            Next::Wait => false,
+            Next::Run => self.read(cx)?,
+        };
+        self.write(cx)?;
+        Ok(read)
+    }
+
+    /// Reads once and lets the session handle it; true: there may be more.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        if self.login.is_some() {
+            return Ok(false);
+        }
+        loop {
+            if self.socket.poll_read_ready(cx)?.is_pending() {
+                return Ok(false);
+            }
+            let session = &mut self.session;
+            match self.input.read(&self.socket, |bytes| session.handle(bytes)) {
+                Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+                Ok(_) => {
+                    self.received = true;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sends until there is nothing more or the socket is full.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        loop {
+            while !self.outgoing.is_empty() {
+                if self.socket.poll_write_ready(cx)?.is_pending() {
+                    return Ok(());
+                }
+                let written = match self.outgoing.plain() {
+                    Some(bytes) => self.socket.try_write(bytes),
+                    None => self.socket.try_write_vectored(&self.outgoing.slices()),
+                };
+                match written {
+                    Ok(count) => {
+                        self.outgoing.advance(count);
+                        self.sent = true;
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if !self.outbox.take(&mut self.outgoing, &mut self.starved, cx.waker()) {
+                return Ok(());
+            }
+            for (queue, consumer) in self.starved.drain(..) {
+                queue.resume(consumer, &mut self.wakes);
+            }
+            self.wakes.wake();
+        }
+    }
+
+    fn start_login(&mut self, login: Login, cx: &mut Context<'_>) {
+        let shared = self.shared.clone();
+        let verify = async move {
+            let _permit = shared.logins.acquire().await;
+            let broker = shared.broker.clone();
+            spawn_blocking(move || login.verify(broker.users())).await
+        };
+        // A panic while verifying is that task's; here it ends in a handshake that times out.
+        self.login = Some(tokio::spawn(async move { verify.await.expect("verification does not panic") }));
+        self.poll_login(cx);
+    }
+
+    fn poll_login(&mut self, cx: &mut Context<'_>) {
+        let Some(login) = &mut self.login else { return };
+        if let Poll::Ready(outcome) = Pin::new(login).poll(cx) {
+            self.login = None;
+            if let Ok(outcome) = outcome {
+                self.session.handle_login(outcome);
+                self.resume_input();
+            }
+        }
+    }
+
+    /// Handles what was read while nothing could be taken.
+    fn resume_input(&mut self) {
+        let session = &mut self.session;
+        self.input.again(|bytes| session.handle(bytes));
+    }
+
+    fn poll_memory(&mut self, cx: &mut Context<'_>) {
+        if !self.session.is_stalled() {
+            return;
+        }
+        let memory = self.shared.broker.memory().clone();
+        let free = self.free.get_or_insert_with(|| Box::pin(async move { memory.until_free().await }));
+        if free.as_mut().poll(cx).is_ready() {
+            self.free = None;
+            self.session.handle_unblocked();
+            self.resume_input();
+            // If it stalled again, this registers for the next time.
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        if self.session.is_open() && !self.opened {
+            self.opened = true;
+            self.rearm();
+        }
+        if self.session.is_closing() && self.closing_since.is_none() {
+            self.closing_since = Some(Instant::now());
+            self.timer.as_mut().reset(Instant::now() + CLOSE_OK_TIMEOUT);
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if self.closing_since.is_some() {
+                return Err(End::NoCloseOk);
+            }
+            if !self.opened {
+                return Err(End::HandshakeTimeout);
+            }
+            self.tick()?;
+            self.rearm();
+        }
+        Ok(())
+    }
+
+    fn rearm(&mut self) {
+        let interval = match self.session.heartbeat() {
+            Duration::ZERO => IDLE_TICK,
+            heartbeat => heartbeat / 2,
+        };
+        self.timer.as_mut().reset(Instant::now() + interval);
+    }
+
+    /// Half a heartbeat interval has passed.
+    fn tick(&mut self) -> Result<(), End> {
+        let heartbeat = self.session.heartbeat();
+        if !std::mem::take(&mut self.sent) && !heartbeat.is_zero() {
+            self.session.handle_tick();
+        }
+        if std::mem::take(&mut self.received) {
+            self.silent_ticks = 0;
+            return Ok(());
+        }
+        self.trim();
+        // What a stalled connection sends is not read.
+        self.silent_ticks = if self.session.is_stalled() { 0 } else { self.silent_ticks + 1 };
+        if !heartbeat.is_zero() && self.silent_ticks > 4 {
+            return Err(End::Silent(heartbeat));
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self) {
+        self.input.trim();
+        self.outgoing.trim();
+        self.outbox.trim();
+    }
+
+    /// Says what is left to say, and lets go.
+    async fn finish(mut self, end: End) {
+        match &end {
+            End::Closed(_) => {}
+            End::Gone(_) if !self.opened => {}
+            End::Gone(_) | End::HandshakeTimeout | End::Silent(_) | End::NoCloseOk => {
+                tracing::warn!(connection = self.session.id().0, reason = %end, "connection lost");
+            }
+        }
+        if let End::Closed(linger) = end {
+            // A peer that does not read its last bytes does not get them.
+            let _ = timeout(LAST_WRITE_TIMEOUT, poll_fn(|cx| self.poll_last_write(cx))).await;
+            if !linger.is_zero() {
+                sleep(linger).await;
+            }
+        }
+        self.session.handle_end(&end.to_string());
+        if let Some(login) = self.login {
+            login.abort();
+        }
+    }
+
+    fn poll_last_write(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.write(cx) {
+            Ok(()) if self.outgoing.is_empty() => Poll::Ready(()),
+            Ok(()) => Poll::Pending,
+            Err(_) => Poll::Ready(()),
+        }
+    }
+}
