@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::topology::headers::HeadersIndex;
+use crate::topology::identity::Target;
 
 /// Whether a message with these headers goes over a binding with these arguments.
 fn matches(arguments: &Table, headers: &Table) -> bool {
@@ -96,6 +98,16 @@ fn of_a_repeated_header_the_first_counts() {
     let headers = table([("a", Value::I32(1)), ("a", Value::I32(2))]);
     assert!(matches(&table([("a", Value::I32(1))]), &headers));
     assert!(!matches(&table([("a", Value::I32(2))]), &headers));
+}
+
+#[test]
+fn a_pair_that_many_rules_share_is_not_what_they_are_listed_under() {
+    let mut index = HeadersIndex::default();
+    for i in 0..1000 {
+        let arguments = table([("shared", text("same")), ("own", Value::I32(i))]);
+        index.insert(&arguments, Target::Queue(QueueId(0)));
+    }
+    assert_eq!(index.longest_bucket(), 1);
 }
 
 fn value() -> impl Strategy<Value = Value> {

@@ -158,13 +158,16 @@ fn the_owners_queues_are_listed_until_deleted() {
     let (a, _) = topology.declare_queue("a", exclusive.clone(), ME).unwrap();
     let (b, _) = topology.declare_queue("b", exclusive.clone(), ME).unwrap();
     let (c, _) = topology.declare_queue("c", exclusive, OTHER).unwrap();
-    topology.with_queue("d");
+    let d = topology.with_queue("d");
     assert_eq!(topology.queues_owned_by(ME), [a, b]);
     topology.delete_queue(a);
     assert_eq!(topology.queues_owned_by(ME), [b]);
     assert_eq!(topology.queues_owned_by(OTHER), [c]);
     topology.delete_queue(b);
     assert_eq!(topology.queues_owned_by(ME), []);
+    topology.delete_queue(c);
+    topology.delete_queue(d);
+    topology.assert_bare();
 }
 
 #[test]
