@@ -25,6 +25,7 @@ mod router;
 mod slab;
 mod targets;
 mod trie;
+mod words;
 
 #[cfg(test)]
 mod tests;
