@@ -15,6 +15,8 @@ mod error;
 mod exchange;
 mod headers;
 mod identity;
+mod inspection;
+mod link;
 mod names;
 mod queue;
 mod removal;
@@ -23,23 +25,28 @@ mod router;
 mod slab;
 mod targets;
 mod trie;
+mod words;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
 pub use arguments::{DeadLetterStrategy, DeliveryLimit, Overflow, QueueArguments, QueueKind};
-pub use binding::{Binding, BindingView, Destination};
+pub use binding::{Binding, Destination};
 pub use error::{ArgumentFault, Limit, Resource, ResourceKind, TopologyError, describe};
 pub use exchange::{Exchange, ExchangeKind, ExchangeSpec};
 pub use identity::{ConnectionId, QueueId};
+pub use inspection::BindingView;
 pub use queue::{Queue, QueueSpec};
 pub use removal::{Changes, Removed};
 pub use route::{Origin, RouteError, RouteSet};
 
-use binding::Bindings;
 use exchange::ExchangeNode;
 use identity::ExchangeId;
+use link::Bindings;
 use names::Names;
 use queue::QueueNode;
 use slab::Slab;

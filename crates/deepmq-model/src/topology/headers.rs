@@ -182,6 +182,12 @@ impl HeadersIndex {
         }
     }
 
+    /// How many rules stand in the longest bucket.
+    #[cfg(test)]
+    pub(super) fn longest_bucket(&self) -> usize {
+        self.buckets.values().map(Vec::len).max().unwrap_or(0)
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.rules.len() == 0 && self.buckets.is_empty()

@@ -2,12 +2,12 @@
 //!
 //! Owns the choice by type. Must not know names, nor where a target leads.
 
-use super::binding::StoredBinding;
 use super::direct::DirectMap;
 use super::error::TopologyError;
 use super::exchange::ExchangeKind;
 use super::headers::HeadersIndex;
 use super::identity::{BindingId, Target};
+use super::link::StoredBinding;
 use super::route::LazyHeaders;
 use super::targets::Targets;
 use super::trie::TopicTrie;

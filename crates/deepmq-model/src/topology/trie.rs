@@ -7,33 +7,22 @@
 //! try where a `#` stops. Only the start of a middle is searched for, which bounds a match by the key's words times the
 //! nodes that match: it cannot go exponential, and bindings of other words cost nothing.
 
-use std::hash::BuildHasher;
-
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use super::error::TopologyError;
 use super::identity::{BindingId, Target};
 use super::slab::Slab;
 use super::targets::Targets;
+use super::words::{Word, Words};
 
 /// How many `#` one binding key may have, as RabbitMQ limits it.
 pub(super) const HASHES_MAX: usize = 2;
 
 const ROOT: u32 = 0;
 
-/// A word kept in its node: most are short enough to need no allocation of their own.
-type StoredWord = SmallVec<[u8; 16]>;
-
 /// A routing key's words. A key of 255 bytes has at most 256, so a match allocates nothing.
-type Words<'k> = SmallVec<[Word<'k>; 256]>;
-
-#[derive(Debug, Clone, Copy)]
-struct Word<'k> {
-    bytes: &'k [u8],
-    hash: u64,
-}
+type SplitKey<'k> = SmallVec<[Word<'k>; 256]>;
 
 /// One edge of a binding key's path.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +37,7 @@ enum Step<'k> {
 
 #[derive(Debug, Default)]
 struct Node {
-    words: HashTable<(StoredWord, u32)>,
+    words: Words,
     one: Option<u32>,
     middle: Option<u32>,
     tail: Option<u32>,
@@ -62,13 +51,6 @@ impl Node {
             && self.one.is_none()
             && self.middle.is_none()
             && self.tail.is_none()
-    }
-
-    fn child(&self, word: Word<'_>) -> Option<u32> {
-        if self.words.is_empty() {
-            return None;
-        }
-        self.words.find(word.hash, |(known, _)| known.as_slice() == word.bytes).map(|&(_, node)| node)
     }
 }
 
@@ -127,8 +109,8 @@ impl TopicTrie {
 
     /// Tells the targets of every binding key that `key` matches; one may be told more than once.
     pub(super) fn matches(&self, key: &[u8], found: &mut impl FnMut(Target)) {
-        let mut split = Words::new();
-        split.extend(words(key).map(|bytes| Word { bytes, hash: self.hasher.hash_one(bytes) }));
+        let mut split = SplitKey::new();
+        split.extend(words(key).map(|bytes| Word::new(bytes, &self.hasher)));
         self.forwards(ROOT, &split, found);
     }
 
@@ -147,7 +129,7 @@ impl TopicTrie {
             node.targets.iter().for_each(found);
             return;
         };
-        for child in [node.child(word), node.one].into_iter().flatten() {
+        for child in [node.words.get(word), node.one].into_iter().flatten() {
             self.forwards(child, rest, found);
         }
     }
@@ -157,7 +139,7 @@ impl TopicTrie {
         let Some(node) = self.nodes.get(node) else { return };
         node.targets.iter().for_each(&mut *found);
         let Some((&word, rest)) = words.split_last() else { return };
-        for child in [node.child(word), node.one].into_iter().flatten() {
+        for child in [node.words.get(word), node.one].into_iter().flatten() {
             self.backwards(child, rest, found);
         }
     }
@@ -165,7 +147,7 @@ impl TopicTrie {
     fn follow(&self, node: u32, step: Step<'_>) -> Option<u32> {
         let node = self.nodes.get(node)?;
         match step {
-            Step::Word(bytes) => node.child(Word { bytes, hash: self.hasher.hash_one(bytes) }),
+            Step::Word(bytes) => node.words.get(Word::new(bytes, &self.hasher)),
             Step::One => node.one,
             Step::Middle => node.middle,
             Step::Tail => node.tail,
@@ -177,12 +159,7 @@ impl TopicTrie {
         let hasher = &self.hasher;
         let node = self.nodes.get_mut(parent).expect("the walk came from here");
         match step {
-            Step::Word(bytes) => {
-                let entry = (StoredWord::from_slice(bytes), child);
-                node.words.insert_unique(hasher.hash_one(bytes), entry, |(word, _)| {
-                    hasher.hash_one(word.as_slice())
-                });
-            }
+            Step::Word(bytes) => node.words.insert(Word::new(bytes, hasher), child, hasher),
             Step::One => node.one = Some(child),
             Step::Middle => node.middle = Some(child),
             Step::Tail => node.tail = Some(child),
@@ -193,12 +170,7 @@ impl TopicTrie {
     fn detach(&mut self, parent: u32, step: Step<'_>) {
         let Some(node) = self.nodes.get_mut(parent) else { return };
         match step {
-            Step::Word(bytes) => {
-                let hash = self.hasher.hash_one(bytes);
-                if let Ok(entry) = node.words.find_entry(hash, |(word, _)| word.as_slice() == bytes) {
-                    entry.remove();
-                }
-            }
+            Step::Word(bytes) => node.words.remove(Word::new(bytes, &self.hasher)),
             Step::One => node.one = None,
             Step::Middle => node.middle = None,
             Step::Tail => node.tail = None,
