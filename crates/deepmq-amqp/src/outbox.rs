@@ -8,7 +8,7 @@
 mod channel;
 mod outgoing;
 
-pub(crate) use channel::{ClosedChannel, NewConsumer, OutChannel};
+pub(crate) use channel::{ClosedChannel, NewConsumer, OutChannel, OutConsumer};
 pub(crate) use outgoing::{Outgoing, Part};
 
 use crate::codec::{deliver, frame, method::basic};
@@ -158,12 +158,6 @@ impl Outbox {
     pub(crate) fn close_channel(&self, number: u16) -> Option<ClosedChannel> {
         let mut state = self.state.lock();
         state.channels.remove(&number).map(OutChannel::close)
-    }
-
-    /// Removes all channels, and takes no more deliveries.
-    pub(crate) fn close_all_channels(&self) -> Vec<ClosedChannel> {
-        let mut state = self.state.lock();
-        state.channels.drain().map(|(_, channel)| channel.close()).collect()
     }
 
     /// Drops what was not sent, and takes nothing more.

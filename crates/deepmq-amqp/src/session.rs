@@ -265,7 +265,8 @@ impl Session {
         // What was gathered happened before this method.
         self.finish_read(input);
         if self.is_deaf(frame.channel) {
-            return self.while_closing(frame);
+            self.while_closing(frame);
+            return Ok(());
         }
         let method = match Method::decode(frame.payload) {
             Ok(method) => method,

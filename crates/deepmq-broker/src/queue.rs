@@ -183,8 +183,12 @@ impl Queue {
         &self,
         spec: ConsumerSpec,
         subscription: Subscription,
-    ) -> Result<ConsumerId, ConsumeError> {
-        self.state.lock().model.subscribe(spec, subscription)
+    ) -> Result<ConsumerId, SubscribeError> {
+        let mut state = self.state.lock();
+        if state.deleted {
+            return Err(SubscribeError::Gone);
+        }
+        Ok(state.model.subscribe(spec, subscription)?)
     }
 
     /// Removes a consumer; true if it was the last one. What it holds stays unacked.

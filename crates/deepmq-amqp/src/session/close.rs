@@ -2,6 +2,7 @@
 //!
 //! Owns the clean-up. Everything a channel holds goes back or away before its close is sent.
 
+use super::channel::Channel;
 use super::{Failure, Phase, Session};
 use crate::codec::method::{channel, connection};
 use crate::codec::{Frame, Method, ReplyCode};
@@ -120,11 +121,11 @@ impl Session {
 
     /// Whether frames on the channel are ignored but for the end of closing.
     pub(super) fn is_deaf(&self, channel: u16) -> bool {
-        self.is_closing() || self.channels.get(&channel).is_some_and(|channel| channel.is_closing())
+        self.is_closing() || self.channels.get(&channel).is_some_and(Channel::is_closing)
     }
 
     /// Takes the only methods that matter on what is being closed.
-    pub(super) fn while_closing(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
+    pub(super) fn while_closing(&mut self, frame: &Frame<'_>) {
         match Method::decode(frame.payload) {
             Ok(Method::Connection(connection::Method::CloseOk(_))) if self.is_closing() => {
                 self.phase = Phase::Closed { linger: Duration::ZERO };
@@ -140,6 +141,5 @@ impl Session {
             }
             _ => {}
         }
-        Ok(())
     }
 }

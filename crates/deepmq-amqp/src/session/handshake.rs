@@ -94,12 +94,11 @@ impl Session {
         self.client.properties = ok.client_properties;
         let credentials = Credentials::read(ok.mechanism, ok.response.0)?;
         let login = Login::new(credentials, self.peer.ip().to_canonical().is_loopback());
-        match login.verify_fast(self.broker.users()) {
-            Some(user) => self.on_user(user),
-            None => {
-                self.phase = Phase::AuthenticatingSlowly;
-                self.login = Some(login);
-            }
+        if let Some(user) = login.verify_fast(self.broker.users()) {
+            self.on_user(user);
+        } else {
+            self.phase = Phase::AuthenticatingSlowly;
+            self.login = Some(login);
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ impl<C> Consumer<C> {
         }
         match self.assigned.last_mut() {
             Some((last, again)) if *again == redelivered && last.end() == run.first => {
-                last.count += run.count
+                last.count += run.count;
             }
             _ => self.assigned.push((run, redelivered)),
         }
