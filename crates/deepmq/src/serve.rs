@@ -2,18 +2,19 @@
 //!
 //! Owns the order in which the parts start and stop, and what is said when one can not. Must not know what the parts do.
 
-use std::io::Write;
+use std::future::pending;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use deepmq_storage::Seam;
 use deepmq_storage::seam::{LockError, LockGuard};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
 use crate::placeholder::{Broker, serve_amqp};
@@ -61,7 +62,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         warn!("no listener is on: nobody can connect");
     }
 
-    info!(signal = ?signals.next().await, "stopping");
+    tokio::select! {
+        signal = signals.next() => info!(?signal, "stopping"),
+        () = any_end(&mut front_ends) => bail!("a listener stopped by itself; see the log above"),
+    }
     drop(stop);
     let closed = async { while front_ends.join_next().await.is_some() {} };
     tokio::select! {
@@ -72,6 +76,14 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     broker.shutdown();
     info!("stopped");
     Ok(())
+}
+
+/// Ends with the first front-end; never, if there is none.
+async fn any_end(front_ends: &mut JoinSet<()>) {
+    match front_ends.join_next().await {
+        Some(outcome) => error!(?outcome, "a listener stopped"),
+        None => pending().await,
+    }
 }
 
 /// Ends when the sender is dropped.
@@ -97,9 +109,13 @@ fn lock_data_dir(seam: &Seam, dir: &Path) -> anyhow::Result<LockGuard> {
 
 async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
+        let remedy = match error.kind() {
+            ErrorKind::AddrInUse => "stop the program that does, or choose",
+            _ => "choose",
+        };
         anyhow!(
-            "{address} can not be listened on: {error}; free it or choose another address with {flag}, e.g. \
-             {flag} 127.0.0.1:0 for any free port"
+            "{address} can not be listened on: {error}; {remedy} another address with {flag}, \
+             as in {flag} 127.0.0.1:0 for any free port"
         )
     })?;
     let bound = listener.local_addr().context("the address listened on is unknown")?;

@@ -4,18 +4,19 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 
 use super::settings::Settings;
 
 /// Reads the file at `path`.
 pub(super) fn read(path: &Path) -> anyhow::Result<Settings> {
-    let text = std::fs::read_to_string(path).with_context(|| {
-        format!("the configuration file {} can not be read; give another with --config", path.display())
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        anyhow!("the configuration file {shown} can not be read: {error}; give another with --config")
     })?;
     parse(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(&text, span.start));
-        anyhow!("{}:{line}: {}; correct or remove it", path.display(), error.message().trim_end())
+        anyhow!("{shown}:{line}: {}; correct or remove it", error.message().trim_end())
     })
 }
 
