@@ -1,2 +1,29 @@
-//! Under construction.
-fn main() {}
+//! The DeepMQ broker as a program.
+//!
+//! Owns the way from the command line to a running broker and to an exit code. Must not know what a broker does.
+
+mod cli;
+mod config;
+mod logging;
+mod machine;
+mod placeholder;
+mod serve;
+mod signals;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// A broker allocates on many threads at once and frees on others, which mimalloc is better at than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Without a standard error there is nobody to tell; the exit code still does.
+            let _ = writeln!(std::io::stderr(), "deepmq: {:#}", failure.reason);
+            failure.exit_code
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The command line.
+//!
+//! Owns the verbs, their help and the exit code of each kind of failure. Must not know what a setting means.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, Settings};
+use crate::machine::Machine;
+use crate::serve;
+
+/// A message broker that RabbitMQ's clients work with unchanged
+#[derive(Debug, Parser)]
+#[command(name = "deepmq", version, arg_required_else_help = true, after_help = AFTER_HELP, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  deepmq serve                              A broker on 127.0.0.1:5672 with its data in ./data
+  deepmq serve --help                       Every setting";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the broker until it is told to stop
+    ///
+    /// Prints one line per listener on standard output once it accepts connections; logs go to standard error.
+    /// SIGTERM and SIGINT close every connection properly and stop the broker; a second one stops it at once.
+    #[command(after_help = SERVE_AFTER_HELP)]
+    Serve(Box<Settings>),
+}
+
+const SERVE_AFTER_HELP: &str = "\
+Every setting can be given in three ways; the first one found counts:
+  1. the flag                               --data-dir /var/lib/deepmq
+  2. the environment, in capitals           DEEPMQ_DATA_DIR=/var/lib/deepmq
+  3. the configuration file (TOML)          data-dir = \"/var/lib/deepmq\"
+Limits go into the file's section [limits]. Users and vhosts can only be given in the file:
+  [[vhost]]
+  name = \"/\"
+
+  [[user]]
+  name = \"ann\"
+  password = \"secret\"                       or password-hash = \"$argon2id$...\"
+  tags = [\"administrator\"]
+  vhosts = [\"/\"]                            default: all
+  loopback-only = false
+Without any [[user]] there is guest, with password guest, from this machine only; without any [[vhost]], \"/\".
+
+Examples:
+  deepmq serve                              A broker on 127.0.0.1:5672 with its data in ./data
+  deepmq serve --amqp 0.0.0.0:5672          Reachable from other machines
+  deepmq serve --config /etc/deepmq.toml    Configured by a file
+  DEEPMQ_LOG=debug deepmq serve --amqp 127.0.0.1:0
+                                            On any free port, telling more
+
+Exit codes: 0 stopped as told, 1 failed to start or to go on, 2 a setting is wrong,
+130 or 143 stopped at once by a second signal.";
+
+/// Why the program ends, and with which code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) reason: anyhow::Error,
+    pub(crate) exit_code: ExitCode,
+}
+
+/// The exit code of a command line or setting that is wrong, as clap has it.
+const EXIT_MISCONFIGURED: u8 = 2;
+
+/// Runs what the command line asks for. Wrong flags, `--help` and `--version` end the process from within.
+pub(crate) fn run() -> Result<(), Failure> {
+    match Cli::parse().verb {
+        Verb::Serve(flags) => {
+            let misconfigured = |reason| Failure { reason, exit_code: ExitCode::from(EXIT_MISCONFIGURED) };
+            let config = Config::load(*flags, &Machine::inspect()).map_err(misconfigured)?;
+            serve::run(config).map_err(|reason| Failure { reason, exit_code: ExitCode::FAILURE })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

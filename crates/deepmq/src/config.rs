@@ -1,0 +1,118 @@
+//! From flags, environment and file to what the broker is started with.
+//!
+//! Owns the precedence of the sources and every default of the program. Must not know how a source is read; that is in
+//! `settings` (one definition per setting), `environment` and `file`.
+
+mod accounts;
+mod environment;
+mod file;
+mod settings;
+mod units;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use deepmq_broker::{BrokerConfig, Limits};
+use deepmq_model::Name;
+
+use settings::LimitSettings;
+pub(crate) use settings::Settings;
+use units::{ByteSize, Memory, Period};
+pub(crate) use units::{Listen, LogFilter};
+
+use crate::machine::Machine;
+
+/// Every setting with its final value.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) amqp: Listen,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) worker_threads: usize,
+    pub(crate) log: LogFilter,
+    pub(crate) broker: BrokerConfig,
+}
+
+impl Config {
+    /// Reads the other sources beside the flags. Fails with a sentence that says where the wrong value is.
+    pub(crate) fn load(flags: Settings, machine: &Machine) -> anyhow::Result<Self> {
+        let settings = flags.or(environment::read(|name| std::env::var_os(name))?);
+        let Some(path) = settings.config.clone() else {
+            return Self::resolve(settings, machine);
+        };
+        let file = file::read(&path)?;
+        Self::resolve(settings.or(file), machine).with_context(|| format!("with {}", path.display()))
+    }
+
+    fn resolve(settings: Settings, machine: &Machine) -> anyhow::Result<Self> {
+        let limits = resolve_limits(&settings.limits, machine);
+        limits.check().map_err(|error| {
+            let key = error.limit.replace('_', "-");
+            anyhow::anyhow!("the limit {key} must be at least {}; raise it", error.min)
+        })?;
+        let mut broker = BrokerConfig { limits, ..BrokerConfig::default() };
+        broker.node_name =
+            settings.node_name.map_or_else(|| format!("deepmq@{}", machine.host_name).into(), Name::from);
+        broker.product = settings.product.map_or(broker.product, Name::from);
+        broker.version = settings.product_version.map_or(broker.version, Name::from);
+        if let Some(users) = settings.user {
+            broker.users = users.into_iter().map(|user| user.0).collect();
+        }
+        if let Some(vhosts) = settings.vhost {
+            broker.vhosts = vhosts.into_iter().map(|vhost| vhost.name).collect();
+        }
+        refuse_duplicate("user", broker.users.iter().map(|user| &user.name))?;
+        refuse_duplicate("vhost", &broker.vhosts)?;
+        Ok(Self {
+            amqp: settings.amqp.unwrap_or_default(),
+            data_dir: settings.data_dir.unwrap_or_else(|| "data".into()),
+            worker_threads: settings.worker_threads.map_or(machine.cores, Into::into),
+            log: settings.log.unwrap_or_default(),
+            broker,
+        })
+    }
+}
+
+fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
+    let default = Limits::default();
+    let bytes = |given: Option<ByteSize>, default| given.map_or(default, ByteSize::saturating_usize);
+    let frame = |given: Option<ByteSize>, default| given.map_or(default, ByteSize::saturating_u32);
+    let time = |given: Option<Period>, default| given.map_or(default, |period| period.0);
+    Limits {
+        connections_max: given.connections_max.unwrap_or(default.connections_max),
+        channels_per_connection_max: given
+            .channels_per_connection_max
+            .unwrap_or(default.channels_per_connection_max),
+        consumers_per_channel_max: given
+            .consumers_per_channel_max
+            .unwrap_or(default.consumers_per_channel_max),
+        queues_per_vhost_max: given.queues_per_vhost_max.unwrap_or(default.queues_per_vhost_max),
+        exchanges_per_vhost_max: given.exchanges_per_vhost_max.unwrap_or(default.exchanges_per_vhost_max),
+        bindings_per_vhost_max: given.bindings_per_vhost_max.unwrap_or(default.bindings_per_vhost_max),
+        frame_bytes_max: frame(given.frame_bytes_max, default.frame_bytes_max),
+        frame_bytes_min: frame(given.frame_bytes_min, default.frame_bytes_min),
+        message_bytes_max: given.message_bytes_max.map_or(default.message_bytes_max, |size| size.0),
+        table_depth_max: given.table_depth_max.unwrap_or(default.table_depth_max),
+        output_buffer_bytes_max: bytes(given.output_buffer_bytes_max, default.output_buffer_bytes_max),
+        ready_memory_bytes_max: given
+            .ready_memory_bytes_max
+            .unwrap_or(Memory::Percent(40))
+            .of(machine.memory_bytes)
+            .saturating_usize(),
+        handshake_timeout: time(given.handshake_timeout, default.handshake_timeout),
+        heartbeat_interval: time(given.heartbeat_interval, default.heartbeat_interval),
+        events_buffered_max: given.events_buffered_max.unwrap_or(default.events_buffered_max),
+        slow_logins_max: given.slow_logins_max.unwrap_or(default.slow_logins_max),
+    }
+}
+
+fn refuse_duplicate<'a>(kind: &str, names: impl IntoIterator<Item = &'a Name>) -> anyhow::Result<()> {
+    let mut seen = HashSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        Some(name) => bail!("the {kind} {name:?} is given twice; remove one"),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

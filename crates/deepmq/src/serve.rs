@@ -1,0 +1,129 @@
+//! `deepmq serve`: a broker from start to stop.
+//!
+//! Owns the order in which the parts start and stop, and what is said when one can not. Must not know what the parts do.
+
+use std::future::pending;
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use deepmq_storage::Seam;
+use deepmq_storage::seam::{LockError, LockGuard};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{error, info, warn};
+
+use crate::config::{Config, Listen};
+use crate::placeholder::{Broker, serve_amqp};
+use crate::signals::StopSignals;
+use crate::{logging, machine};
+
+/// Time for the front-ends to close their connections. They bound themselves to a little less; what is left of the ten
+/// seconds a stop may take is for the rest.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(9);
+/// Time for work that can not be interrupted, such as the verification of a password.
+const LINGER_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// Runs a broker until a signal stops it.
+pub(crate) fn run(config: Config) -> anyhow::Result<()> {
+    logging::start(config.log.clone());
+    match machine::raise_open_files() {
+        Ok(open_files_max) => info!(?open_files_max, "open files"),
+        Err(error) => warn!(%error, "the limit of open files stays as it is"),
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.worker_threads)
+        .enable_all()
+        .build()
+        .context("the worker threads can not be started; ask for fewer with --worker-threads")?;
+    let outcome = runtime.block_on(serve(config));
+    runtime.shutdown_timeout(LINGER_TIME_MAX);
+    outcome
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let mut signals = StopSignals::catch().context("the signals to stop can not be caught")?;
+    let seam = Seam::real();
+    let _lock = lock_data_dir(&seam, &config.data_dir)?;
+    let amqp = match &config.amqp {
+        Listen::Off => None,
+        Listen::On(address) => Some(bind("--amqp", address).await?),
+    };
+    let broker = Broker::start(config.broker, seam).context("the broker can not start")?;
+    let (stop, stopped) = watch::channel(());
+    let mut front_ends = JoinSet::new();
+    if let Some((listener, address)) = amqp {
+        front_ends.spawn(serve_amqp(listener, broker.clone(), stop_of(stopped)));
+        announce("amqp", address);
+    } else {
+        warn!("no listener is on: nobody can connect");
+    }
+
+    tokio::select! {
+        signal = signals.next() => info!(?signal, "stopping"),
+        () = any_end(&mut front_ends) => bail!("a listener stopped by itself; see the log above"),
+    }
+    drop(stop);
+    let closed = async { while front_ends.join_next().await.is_some() {} };
+    tokio::select! {
+        () = closed => {}
+        () = tokio::time::sleep(CLOSE_TIME_MAX) => warn!("some connections did not close in time"),
+        again = signals.next() => std::process::exit(again.exit_code()),
+    }
+    broker.shutdown();
+    info!("stopped");
+    Ok(())
+}
+
+/// Ends with the first front-end; never, if there is none.
+async fn any_end(front_ends: &mut JoinSet<()>) {
+    match front_ends.join_next().await {
+        Some(outcome) => error!(?outcome, "a listener stopped"),
+        None => pending().await,
+    }
+}
+
+/// Ends when the sender is dropped.
+async fn stop_of(mut stopped: watch::Receiver<()>) {
+    while stopped.changed().await.is_ok() {}
+}
+
+fn lock_data_dir(seam: &Seam, dir: &Path) -> anyhow::Result<LockGuard> {
+    const REMEDY: &str = "choose another directory with --data-dir";
+    let shown = dir.display();
+    seam.disk
+        .create_dir_all(dir)
+        .map_err(|error| anyhow!("the data directory {shown} can not be created: {error}; {REMEDY}"))?;
+    seam.disk.lock(&dir.join("deepmq.lock")).map_err(|error| match error {
+        LockError::Held { pid, .. } => {
+            let holder =
+                pid.map_or_else(|| "another broker".into(), |pid| format!("the broker of process {pid}"));
+            anyhow!("the data directory {shown} is in use by {holder}; stop it or {REMEDY}")
+        }
+        LockError::Io { .. } => anyhow!("the data directory {shown} can not be used: {error}; {REMEDY}"),
+    })
+}
+
+async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let remedy = match error.kind() {
+            ErrorKind::AddrInUse => "stop the program that does, or choose",
+            _ => "choose",
+        };
+        anyhow!(
+            "{address} can not be listened on: {error}; {remedy} another address with {flag}, \
+             as in {flag} 127.0.0.1:0 for any free port"
+        )
+    })?;
+    let bound = listener.local_addr().context("the address listened on is unknown")?;
+    Ok((listener, bound))
+}
+
+/// Tells who started the broker that it can connect now. A closed standard output means nobody wants to know.
+fn announce(front_end: &str, address: SocketAddr) {
+    let _ = writeln!(std::io::stdout(), "listening {front_end} {address}");
+    info!(front_end, %address, "listening");
+}
