@@ -6,7 +6,6 @@ mod cli;
 mod config;
 mod logging;
 mod machine;
-mod placeholder;
 mod serve;
 mod signals;
 

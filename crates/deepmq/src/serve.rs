@@ -17,7 +17,8 @@ use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
-use crate::placeholder::{Broker, serve_amqp};
+use deepmq_amqp::serve as serve_amqp;
+use deepmq_broker::Broker;
 use crate::signals::StopSignals;
 use crate::{logging, machine};
 
