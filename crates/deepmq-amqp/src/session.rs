@@ -193,7 +193,7 @@ impl Session {
                 Ok(None) => break,
                 Err(error) => {
                     self.finish_read(input);
-                    self.fail(0, &Failure::hard(ReplyCode::FrameError, error.to_string()));
+                    self.lose_track(&error);
                     break;
                 }
             }
@@ -250,6 +250,7 @@ impl Session {
 
     fn handle_frame(&mut self, frame: &Frame<'_>, input: &[u8]) -> Result<(), Failure> {
         match frame.kind {
+            _ if self.is_closing() && frame.kind != Kind::Method => Ok(()),
             Kind::Heartbeat if frame.channel == 0 => Ok(()),
             Kind::Heartbeat => {
                 let text = format!("type 8, {0} octets = {0:#}", frame::Snippet::new(frame.payload));
@@ -265,8 +266,7 @@ impl Session {
         // What was gathered happened before this method.
         self.finish_read(input);
         if self.is_deaf(frame.channel) {
-            self.while_closing(frame);
-            return Ok(());
+            return self.while_closing(frame);
         }
         let method = match Method::decode(frame.payload) {
             Ok(method) => method,

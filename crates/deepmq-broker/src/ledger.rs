@@ -158,6 +158,14 @@ impl Ledger {
         }
     }
 
+    /// The latest open delivery among those `wanted`, by its tag.
+    pub fn last_open(&self, wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        let tags = (self.base..self.next_tag()).rev();
+        let mut recent = self.ring.iter().rev().zip(tags).filter(|(entry, _)| entry.source != SETTLED);
+        let recent = recent.find(|&(_, tag)| wanted(tag)).map(|(_, tag)| tag);
+        recent.or_else(|| self.stragglers.keys().rev().copied().find(|&tag| wanted(tag)))
+    }
+
     fn close(&mut self, entry: Entry, outcome: Outcome, out: &mut Settlements) {
         let Some(slot) = self.sources.get_mut(entry.source as usize) else { return };
         let Some(source) = slot else { return };

@@ -18,7 +18,7 @@ pub struct Limits {
     pub consumers_per_channel_max: usize,
     /// Queues of one vhost. Declaring one more is refused; existing ones go on working.
     pub queues_per_vhost_max: usize,
-    /// Exchanges of one vhost, the predeclared ones included. Declaring one more is refused.
+    /// Exchanges of one vhost beside the predeclared ones. Declaring one more is refused.
     pub exchanges_per_vhost_max: usize,
     /// Bindings of one vhost, the implicit ones to the default exchange not counted. One more is refused.
     pub bindings_per_vhost_max: usize,
@@ -72,8 +72,7 @@ impl Limits {
         if let Some((limit, _)) = never_zero.into_iter().find(|(_, zero)| *zero) {
             return Err(LimitsError { limit, min: 1 });
         }
-        let at_least: [(&'static str, u64, u64); 4] = [
-            ("exchanges_per_vhost_max", to_u64(self.exchanges_per_vhost_max), Self::EXCHANGES_PREDECLARED),
+        let at_least: [(&'static str, u64, u64); 3] = [
             ("frame_bytes_min", self.frame_bytes_min.into(), Self::FRAME_BYTES_FLOOR.into()),
             ("frame_bytes_max", self.frame_bytes_max.into(), self.frame_bytes_min.into()),
             ("output_buffer_bytes_max", to_u64(self.output_buffer_bytes_max), self.frame_bytes_max.into()),
@@ -83,9 +82,6 @@ impl Limits {
             None => Ok(()),
         }
     }
-
-    /// The exchanges every vhost starts with: the default one and six of the `amq.` prefix.
-    const EXCHANGES_PREDECLARED: u64 = 7;
 }
 
 impl Default for Limits {
@@ -161,10 +157,6 @@ mod tests {
         assert_eq!(
             refused(|limits| limits.handshake_timeout = Duration::ZERO),
             Some(("handshake_timeout", 1))
-        );
-        assert_eq!(
-            refused(|limits| limits.exchanges_per_vhost_max = 6),
-            Some(("exchanges_per_vhost_max", 7))
         );
         assert_eq!(refused(|limits| limits.heartbeat_interval = Duration::ZERO), None);
     }

@@ -212,6 +212,11 @@ impl OutChannel {
         self.ledger.is_open(tag)
     }
 
+    /// The latest open delivery among those `wanted`.
+    pub(crate) fn last_open(&self, wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        self.ledger.last_open(wanted)
+    }
+
     /// Sets the shared prefetch; what is open counts against it at once.
     pub(crate) fn limit_shared(&mut self, max: u32) {
         let held = u32::try_from(self.ledger.open()).unwrap_or(u32::MAX);

@@ -57,11 +57,11 @@ impl Session {
         number: u16,
         method: channel::Method<'_>,
     ) -> Result<(), Failure> {
+        if number == 0 {
+            return Err(Failure::wrong_phase("running"));
+        }
         if let channel::Method::Open(_) = method {
             return self.on_channel_open(number);
-        }
-        if number == 0 {
-            return Err(Failure::unimplemented());
         }
         let content = self.channel_mut(number)?.content.is_some();
         match method {
@@ -83,7 +83,7 @@ impl Session {
             return Err(Failure::hard(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
         let max = self.tuning.channel_max;
-        if number == 0 || number > max {
+        if number > max {
             let text =
                 format!("number of channels opened ({}) has reached the negotiated channel_max ({max})", {
                     self.channels.len()

@@ -5,10 +5,13 @@
 use super::channel::Channel;
 use super::{Failure, Phase, Session};
 use crate::codec::method::{channel, connection};
-use crate::codec::{Frame, Method, ReplyCode};
+use crate::codec::{Frame, FrameError, Method, ReplyCode};
 use crate::outbox::ClosedChannel;
 use deepmq_broker::events::Event;
 use std::time::Duration;
+
+/// How long a peer that sent no frame is given to read why it is closed; RabbitMQ's value.
+const LAST_WORD_DELAY: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Ends what a failure ends: the channel, or the connection.
@@ -40,7 +43,7 @@ impl Session {
 
     /// Sends connection.close and waits for its answer.
     pub(super) fn close_connection(&mut self, failure: &Failure) {
-        if !self.takes_frames() && !self.stall.is_full() {
+        if self.is_closing() || (!self.takes_frames() && !self.stall.is_full()) {
             return;
         }
         let text = failure.text();
@@ -56,6 +59,13 @@ impl Session {
             },
         );
         self.phase = Phase::Closing;
+    }
+
+    /// Sends connection.close after bytes that are no frame. What follows them means nothing, the answer included, so none
+    /// is waited for.
+    pub(super) fn lose_track(&mut self, error: &FrameError) {
+        self.close_connection(&Failure::hard(ReplyCode::FrameError, error.to_string()));
+        self.phase = Phase::Closed { linger: LAST_WORD_DELAY };
     }
 
     /// Somebody in the broker wants the connection closed.
@@ -125,7 +135,7 @@ impl Session {
     }
 
     /// Takes the only methods that matter on what is being closed.
-    pub(super) fn while_closing(&mut self, frame: &Frame<'_>) {
+    pub(super) fn while_closing(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
         match Method::decode(frame.payload) {
             Ok(Method::Connection(connection::Method::CloseOk(_))) if self.is_closing() => {
                 self.phase = Phase::Closed { linger: Duration::ZERO };
@@ -139,7 +149,13 @@ impl Session {
             Ok(Method::Channel(channel::Method::Close(_))) if !self.is_closing() => {
                 self.send(frame.channel, channel::CloseOk {});
             }
+            // It would wait for an answer for ever; RabbitMQ does not ignore it either.
+            Ok(Method::Channel(channel::Method::Open(_))) if !self.is_closing() => {
+                let failure = Failure::hard(ReplyCode::ChannelError, "second 'channel.open' seen");
+                return Err(failure.of(channel::Open::ID));
+            }
             _ => {}
         }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 use super::publish::Parts;
 use super::{Failure, Session};
 use crate::codec::content::{BASIC, Header};
+use crate::codec::method::basic;
 use crate::codec::{Frame, ReplyCode};
 use bytes::Bytes;
 use deepmq_broker::message::SHARED_BODY_BYTES_MIN;
@@ -49,7 +50,7 @@ impl Owned {
 
     /// What it takes of memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.address.len() + self.properties.len() + self.body.len()
+        size_of::<Self>() + self.address.len() + self.properties.len() + self.body.len()
     }
 }
 
@@ -67,8 +68,14 @@ impl Content {
     }
 }
 
+/// A frame that comes where none of its kind is due.
+fn stray() -> Failure {
+    Failure::hard(ReplyCode::UnexpectedFrame, "expected method frame, got non method frame instead")
+}
+
+/// Another frame than the one due in the middle of a publish.
 fn unexpected(text: impl Into<String>) -> Failure {
-    Failure::hard(ReplyCode::UnexpectedFrame, text)
+    Failure::hard(ReplyCode::UnexpectedFrame, text).of(basic::Publish::ID)
 }
 
 impl Session {
@@ -88,10 +95,8 @@ impl Session {
             return Ok(());
         }
         let max = self.broker.limits().message_bytes_max;
-        let channel = self.channel_mut(frame.channel)?;
-        let Some(content) = &mut channel.content else {
-            return Err(unexpected("expected method frame, got non method frame instead"));
-        };
+        let content = self.channels.get_mut(&frame.channel).and_then(|channel| channel.content.as_mut());
+        let content = content.ok_or_else(stray)?;
         if content.header.is_some() {
             return Err(unexpected("expected content body, got non content body frame instead"));
         }
@@ -116,10 +121,8 @@ impl Session {
         if self.is_deaf(frame.channel) {
             return Ok(());
         }
-        let channel = self.channel_mut(frame.channel)?;
-        let Some(content) = &mut channel.content else {
-            return Err(unexpected("expected method frame, got non method frame instead"));
-        };
+        let content = self.channels.get_mut(&frame.channel).and_then(|channel| channel.content.as_mut());
+        let content = content.ok_or_else(stray)?;
         let Some(announced) = &mut content.header else {
             return Err(unexpected(
                 "expected content header for class 60, got non content header frame instead",
@@ -127,7 +130,7 @@ impl Session {
         };
         if frame.payload.len() > announced.body_bytes - announced.body.len() {
             let text = "content body frame exceeds remaining content size";
-            return Err(Failure::hard(ReplyCode::FrameError, text));
+            return Err(Failure::hard(ReplyCode::FrameError, text).of(basic::Publish::ID));
         }
         announced.body.extend_from_slice(frame.payload);
         if announced.body.len() == announced.body_bytes {
@@ -144,14 +147,14 @@ impl Session {
 }
 
 fn syntax(what: &impl ToString) -> Failure {
-    Failure::hard(ReplyCode::SyntaxError, what.to_string())
+    Failure::hard(ReplyCode::SyntaxError, what.to_string()).of(basic::Publish::ID)
 }
 
 /// Checks a body's announced size, in bytes.
 fn within(size: u64, max: u64) -> Result<usize, Failure> {
     if size > max {
         let text = format!("message size {size} is larger than configured max size {max}");
-        return Err(Failure::precondition(text));
+        return Err(Failure::precondition(text).of(basic::Publish::ID));
     }
     usize::try_from(size).map_err(|_| Failure::hard(ReplyCode::ResourceError, "message size"))
 }

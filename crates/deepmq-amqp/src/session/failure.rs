@@ -42,9 +42,11 @@ impl Failure {
         Self::hard(ReplyCode::ChannelError, format!("unexpected method in connection state {phase}"))
     }
 
-    /// Caused by this method.
+    /// Caused by this method, unless a cause is known already.
     pub(super) fn of(mut self, method: MethodId) -> Self {
-        self.method = method;
+        if self.method == NO_METHOD {
+            self.method = method;
+        }
         self
     }
 

@@ -199,5 +199,6 @@ fn negotiated(what: &str, client: u32, min: u32, max: u32) -> Result<(), Failure
         _ => return Ok(()),
     };
     let text = format!("negotiated {what} = {client} is {relation} than the {bound} allowed value ({limit})");
-    Err(Failure::hard(ReplyCode::NotAllowed, text))
+    // RabbitMQ names the proposal, not the answer to it.
+    Err(Failure::hard(ReplyCode::NotAllowed, text).of(connection::Tune::ID))
 }

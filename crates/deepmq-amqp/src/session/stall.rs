@@ -4,8 +4,8 @@
 //! has not, acknowledgements behind that publish are still read, so that consumers on the connection can drain queues.
 
 use super::Session;
+use super::channel::Mode;
 use crate::codec::Frame;
-use crate::codec::ack::AckArgs;
 use crate::codec::frame::Kind;
 use crate::codec::method::connection;
 
@@ -46,11 +46,18 @@ impl Session {
             }
             self.block();
         }
-        if frame.kind == Kind::Heartbeat || AckArgs::parse(frame.payload).is_some() {
+        if frame.kind == Kind::Heartbeat || self.settles_at_once(frame) {
             return false;
         }
         self.stall.parked.extend_from_slice(whole);
         true
+    }
+
+    /// Whether it is said of deliveries, and not part of a transaction. All of these pass, or their order would change.
+    fn settles_at_once(&self, frame: &Frame<'_>) -> bool {
+        let settles = matches!(frame.payload, [0, 60, 0, 80 | 90 | 120, ..]) && frame.kind == Kind::Method;
+        let channel = self.channels.get(&frame.channel);
+        settles && channel.is_some_and(|channel| !matches!(channel.mode, Mode::Tx(_)))
     }
 
     fn block(&mut self) {

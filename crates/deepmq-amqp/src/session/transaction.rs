@@ -11,6 +11,7 @@ use crate::codec::method::tx;
 use crate::codec::publish::split_address;
 use crate::translate;
 use deepmq_model::topology::RouteSet;
+use hashbrown::HashSet;
 
 /// What waits in one transaction, in bytes of messages: as much as one message may have, and twice that.
 const BYTES_MAX_IN_MESSAGES: u64 = 2;
@@ -20,7 +21,31 @@ const BYTES_MAX_IN_MESSAGES: u64 = 2;
 pub(super) struct Transaction {
     publishes: Vec<Owned>,
     verdicts: Vec<Verdict>,
+    settled: Settled,
     bytes: usize,
+}
+
+/// The deliveries that a transaction's verdicts cover, so that none is settled twice and there are never more verdicts than
+/// deliveries.
+#[derive(Debug, Default)]
+struct Settled {
+    up_to: u64,
+    beyond: HashSet<u64>,
+}
+
+impl Settled {
+    fn covers(&self, tag: u64) -> bool {
+        tag <= self.up_to || self.beyond.contains(&tag)
+    }
+
+    fn add(&mut self, tag: u64, multiple: bool) {
+        if multiple {
+            self.up_to = tag;
+            self.beyond.retain(|&other| other > tag);
+        } else {
+            self.beyond.insert(tag);
+        }
+    }
 }
 
 impl Session {
@@ -93,16 +118,25 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps a settlement for the commit. That there is no such delivery is said now.
+    /// Keeps a settlement for the commit. That there is no such delivery is said now. Tag 0 means what is open now, not what
+    /// will be at the commit.
     pub(super) fn settle_later(&mut self, number: u16, verdict: Verdict) -> Result<(), Failure> {
-        let all = verdict.multiple && verdict.tag == 0;
-        let open = self.outbox.channel(number, |channel, _| channel.is_open(verdict.tag)).unwrap_or(false);
-        if !all && !open {
-            return Err(Failure::precondition(format!("unknown delivery tag {}", verdict.tag)));
+        let outbox = self.outbox.clone();
+        let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode else { return Ok(()) };
+        let Transaction { verdicts, settled, .. } = transaction;
+        let tag = if verdict.multiple && verdict.tag == 0 {
+            let last = outbox.channel(number, |channel, _| channel.last_open(|tag| !settled.covers(tag)));
+            let Some(last) = last.flatten() else { return Ok(()) };
+            last
+        } else {
+            verdict.tag
+        };
+        let open = outbox.channel(number, |channel, _| channel.is_open(tag)).unwrap_or(false);
+        if !open || settled.covers(tag) {
+            return Err(Failure::precondition(format!("unknown delivery tag {tag}")));
         }
-        if let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode {
-            transaction.verdicts.push(verdict);
-        }
+        settled.add(tag, verdict.multiple);
+        verdicts.push(Verdict { tag, ..verdict });
         Ok(())
     }
 }
