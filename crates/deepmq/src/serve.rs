@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
-use deepmq_amqp::serve as serve_amqp;
-use deepmq_broker::Broker;
 use crate::signals::StopSignals;
 use crate::{logging, machine};
+use deepmq_amqp::serve as serve_amqp;
+use deepmq_broker::Broker;
 
 /// Time for the front-ends to close their connections. They bound themselves to a little less; what is left of the ten
 /// seconds a stop may take is for the rest.
