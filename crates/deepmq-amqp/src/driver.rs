@@ -3,6 +3,7 @@
 //! Owns reading, writing and waiting. Must not know what the bytes mean.
 
 mod input;
+mod pace;
 
 use crate::outbox::{Outbox, Outgoing};
 use crate::session::{Login, LoginOutcome, Next, Session};
@@ -11,6 +12,7 @@ use deepmq_broker::queue::Queue;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::ConsumerId;
 use input::Input;
+use pace::Pace;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -76,6 +78,7 @@ struct Driver {
     wakes: Wakes,
     timer: Pin<Box<Sleep>>,
     login: Option<JoinHandle<LoginOutcome>>,
+    pace: Pace,
     free: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Since the last tick something came, something went; ticks without anything coming.
     received: bool,
@@ -101,6 +104,7 @@ pub(crate) async fn drive(socket: TcpStream, peer: std::net::SocketAddr, shared:
         starved: Vec::new(),
         wakes: Wakes::default(),
         login: None,
+        pace: Pace::default(),
         free: None,
         received: false,
         sent: false,
@@ -145,8 +149,10 @@ impl Driver {
                 Read::Nothing
             }
             Next::Wait => Read::Nothing,
+            Next::Run if !self.pace.poll(cx) => Read::Nothing,
             Next::Run => self.read(cx)?,
         };
+        self.pace.wait_for(self.session.take_tickets());
         self.write(cx)?;
         Ok(read)
     }

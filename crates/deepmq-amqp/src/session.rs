@@ -30,7 +30,7 @@ use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame
 use crate::outbox::Outbox;
 use channel::Channel;
 use deepmq_broker::connection::ConnectionId;
-use deepmq_broker::queue::Settlements;
+use deepmq_broker::queue::{Queue, Settlements, Ticket};
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::users::User;
 use deepmq_broker::{Broker, Vhost};
@@ -116,6 +116,8 @@ pub(crate) struct Session {
     settlements: Settlements,
     wakes: Wakes,
     stall: Stall,
+    /// Queues that fell behind, and this publisher's turn at each.
+    tickets: Vec<(Arc<Queue>, Ticket)>,
     /// Why the connection ended, for the log and the event.
     ending: Option<String>,
 }
@@ -145,6 +147,7 @@ impl Session {
             settlements: Settlements::default(),
             wakes: Wakes::default(),
             stall: Stall::default(),
+            tickets: Vec::new(),
             ending: None,
         }
     }
@@ -207,6 +210,11 @@ impl Session {
         self.flush_acks();
         self.flush_batch(input);
         self.wakes.wake();
+    }
+
+    /// The queues that a publisher should wait for, as a courtesy to their consumers.
+    pub(crate) fn take_tickets(&mut self) -> impl Iterator<Item = (Arc<Queue>, Ticket)> {
+        self.tickets.drain(..)
     }
 
     /// Sends a heartbeat.
