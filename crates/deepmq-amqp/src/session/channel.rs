@@ -82,12 +82,11 @@ impl Session {
         if self.channels.contains_key(&number) {
             return Err(Failure::hard(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
-        let max = self.tuning.channel_max;
-        if number == 0 || number > max {
+        // As RabbitMQ has it, the limit is on how many there are, not on their numbers.
+        let (open, max) = (self.channels.len(), self.tuning.channel_max);
+        if number == 0 || open >= usize::from(max) {
             let text =
-                format!("number of channels opened ({}) has reached the negotiated channel_max ({max})", {
-                    self.channels.len()
-                });
+                format!("number of channels opened ({open}) has reached the negotiated channel_max ({max})");
             return Err(Failure::hard(ReplyCode::NotAllowed, text));
         }
         self.channels.insert(number, Channel::default());
