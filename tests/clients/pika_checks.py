@@ -340,7 +340,7 @@ def consumer_is_told_when_its_queue_is_deleted():
         equal(cancelled, [tag], "cancelled consumers")
 
 
-@check()
+@check(planned="message TTL")
 def message_expires_in_its_queue():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-message-ttl": 50})
@@ -348,7 +348,7 @@ def message_expires_in_its_queue():
         pump(ch, lambda: ready(ch, queue) == 0)
 
 
-@check()
+@check(planned="dead lettering")
 def rejected_message_is_dead_lettered():
     with channel() as ch:
         dead = exclusive_queue(ch, "dead")
@@ -363,7 +363,7 @@ def rejected_message_is_dead_lettered():
         equal(properties.headers["x-first-death-queue"], queue, "first death")
 
 
-@check()
+@check(planned="max-length")
 def max_length_drops_the_oldest():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-length": 2})
@@ -371,7 +371,7 @@ def max_length_drops_the_oldest():
         equal(drain(ch, queue), [b"2", b"3"])
 
 
-@check()
+@check(planned="max-length")
 def reject_publish_nacks_the_message_over_the_limit():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-length": 1, "x-overflow": "reject-publish"})
@@ -385,7 +385,7 @@ def reject_publish_nacks_the_message_over_the_limit():
             raise AssertionError("the second message was confirmed")
 
 
-@check()
+@check(planned="queue priorities")
 def higher_priority_is_delivered_first():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-priority": 5})
@@ -394,7 +394,7 @@ def higher_priority_is_delivered_first():
         equal(drain(ch, queue), [b"5", b"3", b"1"])
 
 
-@check()
+@check(planned="direct reply-to")
 def direct_reply_to_answers_a_request():
     with channel() as ch:
         requests, replies = exclusive_queue(ch), []

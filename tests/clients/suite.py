@@ -18,11 +18,14 @@ VHOST = unquote(urlparse(URL).path[1:]) or "/"
 _checks = []
 
 
-def check(seconds=10):
-    """Registers the decorated function, plain or async, as a check that may take that many seconds."""
+def check(seconds=10, planned=None):
+    """Registers the decorated function, plain or async, as a check that may take that many seconds.
+
+    One that is `planned` needs a feature that is still to come: it is reported as skipped unless asked for by name.
+    """
 
     def register(function):
-        _checks.append((function, seconds))
+        _checks.append((function, seconds, planned))
         return function
 
     return register
@@ -63,9 +66,12 @@ def main():
     signal.signal(signal.SIGALRM, _on_alarm)
     wanted = set(sys.argv[1:])
     passed = failed = 0
-    for function, seconds in _checks:
+    for function, seconds, planned in _checks:
         name = function.__name__
         if wanted and name not in wanted:
+            continue
+        if planned and not wanted:
+            print(f"skip {name}: {planned} is still to come", flush=True)
             continue
         try:
             _run_one(function, seconds)

@@ -150,6 +150,10 @@ impl Driver {
             }
             Next::Wait => Read::Nothing,
             Next::Run if !self.pace.poll(cx) => Read::Nothing,
+            Next::Run if self.outbox.is_clogged() => {
+                self.write(cx)?;
+                return Ok(if self.outbox.is_clogged() { Read::Nothing } else { Read::Some });
+            }
             Next::Run => self.read(cx)?,
         };
         self.pace.wait_for(self.session.take_tickets());

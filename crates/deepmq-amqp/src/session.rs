@@ -15,6 +15,7 @@ mod content;
 mod declare;
 mod failure;
 mod handshake;
+mod held;
 mod login;
 mod publish;
 mod router;
@@ -36,6 +37,7 @@ use deepmq_broker::users::User;
 use deepmq_broker::{Broker, Vhost};
 use deepmq_model::{Name, Table};
 use hashbrown::HashMap;
+use held::Held;
 use publish::Batch;
 use settle::PendingAcks;
 use stall::Stall;
@@ -116,6 +118,7 @@ pub(crate) struct Session {
     settlements: Settlements,
     wakes: Wakes,
     stall: Stall,
+    held: Held,
     /// Queues that fell behind, and this publisher's turn at each.
     tickets: Vec<(Arc<Queue>, Ticket)>,
     /// Why the connection ended, for the log and the event.
@@ -131,6 +134,7 @@ impl Session {
             heartbeat: Duration::ZERO,
         };
         Self {
+            held: Held::new(broker.memory().clone(), limits.message_bytes_max),
             id: broker.next_connection_id(),
             broker,
             outbox,

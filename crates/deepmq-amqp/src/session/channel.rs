@@ -39,6 +39,15 @@ impl Channel {
         self.closing
     }
 
+    /// What it holds of messages that are not published, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let waiting = match &self.mode {
+            Mode::Tx(transaction) => transaction.bytes(),
+            Mode::Plain | Mode::Confirm { .. } => 0,
+        };
+        self.content.as_ref().map_or(0, Content::body_bytes) + waiting
+    }
+
     /// From now on only the answer to channel.close matters.
     pub(super) fn start_closing(&mut self) {
         *self = Self { closing: true, ..Self::default() };
