@@ -3,6 +3,7 @@
 //! Owns reading, writing and waiting. Must not know what the bytes mean.
 
 mod input;
+mod pace;
 
 use crate::outbox::{Outbox, Outgoing};
 use crate::session::{Login, LoginOutcome, Next, Session};
@@ -11,12 +12,14 @@ use deepmq_broker::queue::Queue;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::ConsumerId;
 use input::Input;
+use pace::Pace;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -29,12 +32,23 @@ const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a connection without heartbeats looks whether it has memory to give back.
 const IDLE_TICK: Duration = Duration::from_secs(10);
 
+/// After a read of this many bytes other connections have their turn.
+const YIELD_BYTES_MIN: usize = 16 * 1024;
+
 /// What all connections of a listener share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) broker: Broker,
     /// Slow password verifications at once.
     pub(crate) logins: Arc<Semaphore>,
+}
+
+/// What a read brought.
+enum Read {
+    Nothing,
+    Some,
+    /// So much that there is likely more.
+    Full,
 }
 
 /// Why a connection's task ends.
@@ -64,6 +78,7 @@ struct Driver {
     wakes: Wakes,
     timer: Pin<Box<Sleep>>,
     login: Option<JoinHandle<LoginOutcome>>,
+    pace: Pace,
     free: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Since the last tick something came, something went; ticks without anything coming.
     received: bool,
@@ -89,6 +104,7 @@ pub(crate) async fn drive(socket: TcpStream, peer: std::net::SocketAddr, shared:
         starved: Vec::new(),
         wakes: Wakes::default(),
         login: None,
+        pace: Pace::default(),
         free: None,
         received: false,
         sent: false,
@@ -103,19 +119,23 @@ pub(crate) async fn drive(socket: TcpStream, peer: std::net::SocketAddr, shared:
 impl Driver {
     /// Does all there is to do, then waits for the next event.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        match self.step(cx) {
-            Ok(true) => {
-                // Others have their turn before the next read: consumers of what was just published, above all.
-                cx.waker().wake_by_ref();
-                Poll::Pending
+        loop {
+            match self.step(cx) {
+                Ok(Read::Nothing) => return Poll::Pending,
+                // Most likely the socket is empty now; asking costs no system call.
+                Ok(Read::Some) => {}
+                Ok(Read::Full) => {
+                    // Others have their turn before the next read: consumers of what was just published, above all.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Err(end) => return Poll::Ready(end),
             }
-            Ok(false) => Poll::Pending,
-            Err(end) => Poll::Ready(end),
         }
     }
 
-    /// One round; true: there may be more to do at once.
-    fn step(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    /// One round of reading, handling and writing.
+    fn step(&mut self, cx: &mut Context<'_>) -> Result<Read, End> {
         if let Some(reason) = self.outbox.take_close_wanted() {
             self.session.handle_close_request(&reason);
         }
@@ -126,33 +146,33 @@ impl Driver {
             Next::Close(linger) => return Err(End::Closed(linger)),
             Next::Login(login) => {
                 self.start_login(login, cx);
-                false
+                Read::Nothing
             }
-            Next::Wait => false,
+            Next::Wait => Read::Nothing,
+            Next::Run if !self.pace.poll(cx) => Read::Nothing,
+            Next::Run if self.outbox.is_clogged() => {
+                self.write(cx)?;
+                return Ok(if self.outbox.is_clogged() { Read::Nothing } else { Read::Some });
+            }
             Next::Run => self.read(cx)?,
         };
+        self.pace.wait_for(self.session.take_tickets());
         self.write(cx)?;
         Ok(read)
     }
 
-    /// Reads once and lets the session handle it; true: there may be more.
-    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+    /// Reads once and lets the session handle it.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<Read, End> {
         if self.login.is_some() {
-            return Ok(false);
+            return Ok(Read::Nothing);
         }
-        loop {
-            if self.socket.poll_read_ready(cx)?.is_pending() {
-                return Ok(false);
-            }
-            let session = &mut self.session;
-            match self.input.read(&self.socket, |bytes| session.handle(bytes)) {
-                Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
-                Ok(_) => {
-                    self.received = true;
-                    return Ok(true);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error.into()),
+        let session = &mut self.session;
+        match self.input.poll_read(cx, &mut self.socket, |bytes| session.handle(bytes))? {
+            Poll::Pending => Ok(Read::Nothing),
+            Poll::Ready(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+            Poll::Ready(count) => {
+                self.received = true;
+                Ok(if count < YIELD_BYTES_MIN { Read::Some } else { Read::Full })
             }
         }
     }
@@ -161,21 +181,14 @@ impl Driver {
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         loop {
             while !self.outgoing.is_empty() {
-                if self.socket.poll_write_ready(cx)?.is_pending() {
-                    return Ok(());
-                }
+                let socket = Pin::new(&mut self.socket);
                 let written = match self.outgoing.plain() {
-                    Some(bytes) => self.socket.try_write(bytes),
-                    None => self.socket.try_write_vectored(&self.outgoing.slices()),
+                    Some(bytes) => socket.poll_write(cx, bytes)?,
+                    None => socket.poll_write_vectored(cx, &self.outgoing.slices())?,
                 };
-                match written {
-                    Ok(count) => {
-                        self.outgoing.advance(count);
-                        self.sent = true;
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error.into()),
-                }
+                let Poll::Ready(count) = written else { return Ok(()) };
+                self.outgoing.advance(count);
+                self.sent = true;
             }
             if !self.outbox.take(&mut self.outgoing, &mut self.starved, cx.waker()) {
                 return Ok(());

@@ -27,6 +27,10 @@ const FRAME_BYTES_MIN: u32 = 4096;
 /// What a delivery takes besides its message, in bytes, about.
 const DELIVERY_OVERHEAD_BYTES: usize = 64;
 
+/// What may wait to be sent beyond the room for deliveries before the connection is not read any more, in bytes: answers,
+/// confirms and returns for a client that does not read them.
+const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// The sending half of a connection.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -128,6 +132,11 @@ impl Outbox {
         let mut state = self.state.lock();
         state.frames.frame_max = frame_max;
         state.cancel_notify = cancel_notify;
+    }
+
+    /// Whether so much waits to be sent that nothing should be taken that makes it more.
+    pub(crate) fn is_clogged(&self) -> bool {
+        self.state.lock().frames.len() > self.bytes_max + ANSWERS_BYTES_MAX
     }
 
     /// Appends frames.

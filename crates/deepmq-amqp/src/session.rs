@@ -15,6 +15,7 @@ mod content;
 mod declare;
 mod failure;
 mod handshake;
+mod held;
 mod login;
 mod publish;
 mod router;
@@ -30,12 +31,13 @@ use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame
 use crate::outbox::Outbox;
 use channel::Channel;
 use deepmq_broker::connection::ConnectionId;
-use deepmq_broker::queue::Settlements;
+use deepmq_broker::queue::{Queue, Settlements, Ticket};
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::users::User;
 use deepmq_broker::{Broker, Vhost};
 use deepmq_model::{Name, Table};
 use hashbrown::HashMap;
+use held::Held;
 use publish::Batch;
 use settle::PendingAcks;
 use stall::Stall;
@@ -116,6 +118,9 @@ pub(crate) struct Session {
     settlements: Settlements,
     wakes: Wakes,
     stall: Stall,
+    held: Held,
+    /// Queues that fell behind, and this publisher's turn at each.
+    tickets: Vec<(Arc<Queue>, Ticket)>,
     /// Why the connection ended, for the log and the event.
     ending: Option<String>,
 }
@@ -129,6 +134,7 @@ impl Session {
             heartbeat: Duration::ZERO,
         };
         Self {
+            held: Held::new(broker.memory().clone(), limits.message_bytes_max),
             id: broker.next_connection_id(),
             broker,
             outbox,
@@ -145,6 +151,7 @@ impl Session {
             settlements: Settlements::default(),
             wakes: Wakes::default(),
             stall: Stall::default(),
+            tickets: Vec::new(),
             ending: None,
         }
     }
@@ -207,6 +214,11 @@ impl Session {
         self.flush_acks();
         self.flush_batch(input);
         self.wakes.wake();
+    }
+
+    /// The queues that a publisher should wait for, as a courtesy to their consumers.
+    pub(crate) fn take_tickets(&mut self) -> impl Iterator<Item = (Arc<Queue>, Ticket)> {
+        self.tickets.drain(..)
     }
 
     /// Sends a heartbeat.
@@ -346,3 +358,6 @@ fn base64_url(sextet: u32) -> char {
 
 /// Method number of nothing, for failures that no method caused.
 const NO_METHOD: MethodId = MethodId { class: 0, method: 0 };
+
+#[cfg(test)]
+mod tests;

@@ -24,5 +24,5 @@ pub use broker::{Broker, StartError, Status};
 pub use config::BrokerConfig;
 pub use ledger::{Ledger, SourceId, UnknownTag};
 pub use limits::Limits;
-pub use memory::Memory;
+pub use memory::{Account, Memory};
 pub use vhost::Vhost;

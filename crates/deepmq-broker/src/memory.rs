@@ -65,19 +65,26 @@ impl Memory {
     }
 }
 
-/// One queue's part of the sum.
+/// One queue's part of the sum, or one connection's.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub struct Account {
     memory: Arc<Memory>,
     bytes: usize,
 }
 
 impl Account {
-    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+    /// A part of nothing yet.
+    pub fn new(memory: Arc<Memory>) -> Self {
         Self { memory, bytes: 0 }
     }
 
-    pub(crate) fn set(&mut self, bytes: usize) {
+    /// What the part is, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Changes the part to so many bytes.
+    pub fn set(&mut self, bytes: usize) {
         if bytes != self.bytes {
             self.memory.change(self.bytes, bytes);
             self.bytes = bytes;

@@ -4,8 +4,10 @@
 //!
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
+mod flow;
 mod settlement;
 
+pub use flow::Ticket;
 pub use settlement::{Outcome, Settlement, Settlements};
 
 use crate::backlog::{Backlog, BatchSize};
@@ -15,8 +17,10 @@ use crate::message::{Delivery, MessageRef};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
 use deepmq_model::queue::{self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Run};
+use flow::Flow;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// How many messages a queue counted since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,6 +112,7 @@ struct State {
     model: model::Queue<Subscription>,
     backlog: Backlog,
     counters: Counters,
+    flow: Flow,
     deleted: bool,
 }
 
@@ -117,6 +122,7 @@ impl Queue {
             model: model::Queue::default(),
             backlog: Backlog::new(memory),
             counters: Counters::default(),
+            flow: Flow::default(),
             deleted: false,
         };
         Arc::new(Self { name, vhost, events, state: Mutex::new(state) })
@@ -162,20 +168,29 @@ impl Queue {
     }
 
     /// Takes a batch of messages and hands out what consumers can take. A deleted queue drops them.
+    ///
+    /// With a ticket, consumers fall behind: the publisher should wait for [`Queue::poll_turn`] before the next batch.
     pub fn publish<'a>(
         self: &Arc<Self>,
         size: BatchSize,
         messages: impl Iterator<Item = MessageRef<'a>>,
         wakes: &mut Wakes,
-    ) {
+    ) -> Option<Ticket> {
         let mut state = self.state.lock();
         if state.deleted || size.count == 0 {
-            return;
+            return None;
         }
         let first = state.model.publish(size.count as u64);
         state.backlog.append(first, size, messages);
         state.counters.published += size.count as u64;
         state.dispatch(self, wakes);
+        state.falls_behind().then(|| state.flow.issue(size.count as u64))
+    }
+
+    /// Whether a publisher's turn has come; if not, `waker` is woken when it has.
+    pub fn poll_turn(&self, ticket: Ticket, waker: &Waker) -> bool {
+        let mut state = self.state.lock();
+        !state.falls_behind() || state.flow.poll(ticket, waker)
     }
 
     /// Adds a consumer. It gets nothing until [`Queue::resume`], so that the front-end can announce it first.
@@ -194,7 +209,11 @@ impl Queue {
     /// Removes a consumer; true if it was the last one. What it holds stays unacked.
     pub fn unsubscribe(&self, id: ConsumerId) -> bool {
         let mut state = self.state.lock();
-        state.model.unsubscribe(id).is_some() && state.model.consumers().is_empty()
+        let last = state.model.unsubscribe(id).is_some() && state.model.consumers().is_empty();
+        if last {
+            state.flow.open(Waker::wake);
+        }
+        last
     }
 
     /// A consumer can take messages (again).
@@ -249,6 +268,7 @@ impl Queue {
             state.backlog.complete_range(start, end);
         }
         state.counters.discarded += purged.count();
+        state.flow.open(Waker::wake);
         purged.count()
     }
 
@@ -265,6 +285,7 @@ impl Queue {
         let subscriptions = state.model.consumers().iter().map(|consumer| consumer.handle.clone()).collect();
         let deleted = Deleted { ready: state.model.ready(), subscriptions };
         state.deleted = true;
+        state.flow.open(Waker::wake);
         state.model = model::Queue::default();
         state.backlog.clear();
         Ok(deleted)
@@ -292,6 +313,11 @@ impl Queue {
 }
 
 impl State {
+    /// Whether there are consumers, and more messages for them than they take.
+    fn falls_behind(&self) -> bool {
+        Flow::is_long(self.model.ready(), self.backlog.bytes()) && !self.model.consumers().is_empty()
+    }
+
     fn settle(&mut self, settlements: &[Settlement]) {
         let mut done: Option<Run> = None;
         for settlement in settlements {
@@ -326,12 +352,13 @@ impl State {
         }
         let bytes = self.backlog.average_bytes();
         self.model.dispatch(|to, want| to.subscriber.reserve(to.key, want, bytes, queue));
-        let Self { model, backlog, counters, .. } = self;
+        let Self { model, backlog, counters, flow, .. } = self;
+        let mut left = 0;
         model.drain_assigned(|to, no_ack, runs, unused| {
             if !runs.is_empty() {
                 to.subscriber.deliver(to.key, &mut backlog.deliveries(runs));
                 wakes.add(&to.subscriber);
-                counters.count_delivered(runs, no_ack);
+                left += counters.count_delivered(runs, no_ack);
                 if queue.events.messages_wanted() {
                     for delivery in backlog.deliveries(runs) {
                         queue.events.publish(&queue.delivered(delivery.message, delivery.redelivered));
@@ -347,16 +374,23 @@ impl State {
                 }
             }
         });
+        flow.leave(left, |waker| wakes.add_publisher(waker));
+        if !Flow::is_long(self.model.ready(), self.backlog.bytes()) {
+            self.flow.open(|waker| wakes.add_publisher(waker));
+        }
     }
 }
 
 impl Counters {
-    fn count_delivered(&mut self, runs: &[(Run, bool)], no_ack: bool) {
+    /// Counts deliveries; returns how many.
+    fn count_delivered(&mut self, runs: &[(Run, bool)], no_ack: bool) -> u64 {
+        let before = self.delivered;
         for &(run, redelivered) in runs {
             let count = u64::from(run.count);
             self.delivered += count;
             self.acked += if no_ack { count } else { 0 };
             self.redelivered += if redelivered { count } else { 0 };
         }
+        self.delivered - before
     }
 }

@@ -7,6 +7,7 @@ use crate::queue::Queue;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// Which of a connection's consumers is meant: the front-end's own numbering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,20 +51,29 @@ pub struct Subscription {
 
 /// Connections to wake once the locks are released.
 #[derive(Debug, Default)]
-pub struct Wakes(SmallVec<[Arc<dyn Subscriber>; 4]>);
+pub struct Wakes {
+    subscribers: SmallVec<[Arc<dyn Subscriber>; 4]>,
+    publishers: SmallVec<[Waker; 4]>,
+}
 
 impl Wakes {
     /// Notes a connection. Twice does no harm.
     pub fn add(&mut self, subscriber: &Arc<dyn Subscriber>) {
-        if !self.0.iter().rev().take(4).any(|known| Arc::ptr_eq(known, subscriber)) {
-            self.0.push(subscriber.clone());
+        if !self.subscribers.iter().rev().take(4).any(|known| Arc::ptr_eq(known, subscriber)) {
+            self.subscribers.push(subscriber.clone());
         }
+    }
+
+    /// Notes a publisher whose turn it is.
+    pub(crate) fn add_publisher(&mut self, waker: Waker) {
+        self.publishers.push(waker);
     }
 
     /// Wakes them all.
     pub fn wake(&mut self) {
-        for subscriber in self.0.drain(..) {
+        for subscriber in self.subscribers.drain(..) {
             subscriber.wake();
         }
+        self.publishers.drain(..).for_each(Waker::wake);
     }
 }

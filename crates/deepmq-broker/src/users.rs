@@ -7,7 +7,7 @@
 //! of connects per second, and nothing to do on an async thread. So there are two paths:
 //!
 //! 1. [`Users::authenticate_fast`] costs microseconds. It compares a keyed SHA-256 digest of the password with the
-//!    one remembered from the last successful verification in this process, and answers only if they agree.
+//!    one remembered from a successful verification in this process, or from a password given in plain, and answers only if they agree.
 //! 2. [`Users::authenticate_slow`] blocks and always pays for argon2, whoever asks: a wrong password, an unknown user
 //!    and a user who may not come from afar all cost the same, so the time to a refusal tells nothing. On success it
 //!    remembers the digest.

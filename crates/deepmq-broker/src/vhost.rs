@@ -179,17 +179,29 @@ impl Vhost {
         Ok(catalogue.queue(id).cloned().expect("a declared queue runs"))
     }
 
-    /// Deletes a queue; returns how many ready messages it had. That there is none is fine.
-    pub fn delete_queue(&self, name: &str, by: ConnectionId, when: DeleteIf) -> Result<u64, DeleteError> {
+    /// Deletes a queue. That there is none is fine. `answer` learns how many ready messages it had, before its consumers
+    /// learn that it is gone: clients expect the answer first, as they get it from RabbitMQ.
+    pub fn delete_queue(
+        &self,
+        name: &str,
+        by: ConnectionId,
+        when: DeleteIf,
+        answer: impl FnOnce(u64),
+    ) -> Result<(), DeleteError> {
         let mut catalogue = self.write();
         let id = match catalogue.topology.queue(name, by) {
             Ok(id) => id,
-            Err(TopologyError::NotFound(_)) => return Ok(0),
+            Err(TopologyError::NotFound(_)) => {
+                answer(0);
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         };
         let deleted = self.delete(&mut catalogue, id, when).map_err(DeleteError::Refused)?;
         drop(catalogue);
-        Ok(self.farewell(name, deleted))
+        answer(deleted.ready);
+        self.farewell(name, deleted);
+        Ok(())
     }
 
     /// Deletes an auto-delete queue that has just lost its last consumer.
@@ -234,8 +246,8 @@ impl Vhost {
         Ok(deleted)
     }
 
-    /// Tells the consumers of a deleted queue, and the listeners; returns how many messages went with it.
-    fn farewell(&self, name: &str, deleted: Deleted) -> u64 {
+    /// Tells the consumers of a deleted queue, and the listeners.
+    fn farewell(&self, name: &str, deleted: Deleted) {
         let (queue, mut wakes): (Name, _) = (name.into(), Wakes::default());
         for subscription in deleted.subscriptions {
             subscription.subscriber.cancelled(subscription.key);
@@ -248,7 +260,6 @@ impl Vhost {
         }
         wakes.wake();
         self.events.publish(&Event::QueueDeleted { vhost: self.name.clone(), queue });
-        deleted.ready
     }
 
     /// Binds; true if there was no such binding.

@@ -12,9 +12,10 @@ mod signals;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// A broker allocates on many threads at once and frees on others, which mimalloc is better at than the system's.
+/// A broker allocates on many threads at once and frees on others, and gives back what a burst took: jemalloc's background
+/// thread does that even while nothing happens.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     match cli::run() {

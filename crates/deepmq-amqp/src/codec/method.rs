@@ -8,6 +8,9 @@
 
 use std::fmt;
 
+#[cfg(test)]
+use deepmq_model::Table;
+
 use super::frame::{self, Kind};
 use super::{Malformed, Reader};
 
@@ -166,6 +169,13 @@ fn read_id(reader: &mut Reader<'_>) -> Result<MethodId, Malformed> {
 
 #[cfg(test)]
 impl<'a> Method<'a> {
+    /// Any method, with arguments drawn from the rest.
+    pub(crate) fn any(which: usize, bytes: &'a [u8], texts: &'a [String], tables: &'a [Table]) -> Self {
+        let mut sample = sample::Sample { bytes: Reader::new(bytes), texts, tables };
+        let mut all = Self::sample_each(&mut sample);
+        all.swap_remove(which % all.len())
+    }
+
     /// One of every method there is, its arguments drawn from `sample`.
     fn sample_each(sample: &mut sample::Sample<'a>) -> Vec<Self> {
         let mut all = Vec::new();

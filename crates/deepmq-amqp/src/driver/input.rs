@@ -4,6 +4,9 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 /// Bytes per read at most.
@@ -23,42 +26,54 @@ pub(super) struct Input {
 
 impl Input {
     /// Reads once, and gives `handle` all there is; it returns how much of that it used. Returns how many bytes came.
-    pub(super) fn read(
+    pub(super) fn poll_read(
         &mut self,
-        socket: &TcpStream,
+        cx: &mut Context<'_>,
+        socket: &mut TcpStream,
         handle: impl FnOnce(&[u8]) -> usize,
-    ) -> io::Result<usize> {
+    ) -> Poll<io::Result<usize>> {
         if self.rest.len() > COPIED_BYTES_MAX {
-            self.read_behind(socket, handle)
+            self.poll_read_behind(cx, socket, handle)
         } else {
-            self.read_shared(socket, handle)
+            self.poll_read_shared(cx, socket, handle)
         }
     }
 
-    fn read_shared(&mut self, socket: &TcpStream, handle: impl FnOnce(&[u8]) -> usize) -> io::Result<usize> {
+    fn poll_read_shared(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut TcpStream,
+        handle: impl FnOnce(&[u8]) -> usize,
+    ) -> Poll<io::Result<usize>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let kept = self.rest.len();
             let (before, room) =
                 scratch.split_at_mut_checked(kept).expect("what is copied is less than a read");
-            let count = socket.try_read(room)?;
+            let count = ready!(poll_into(cx, socket, room))?;
             before.copy_from_slice(&self.rest);
             let bytes = scratch.get(..kept + count).unwrap_or_default();
             let used = handle(bytes);
             self.rest.clear();
             self.rest.extend_from_slice(bytes.get(used..).unwrap_or_default());
-            Ok(count)
+            Poll::Ready(Ok(count))
         })
     }
 
-    fn read_behind(&mut self, socket: &TcpStream, handle: impl FnOnce(&[u8]) -> usize) -> io::Result<usize> {
+    fn poll_read_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut TcpStream,
+        handle: impl FnOnce(&[u8]) -> usize,
+    ) -> Poll<io::Result<usize>> {
         let kept = self.rest.len();
         self.rest.resize(kept + READ_BYTES_MAX, 0);
-        let read = socket.try_read(self.rest.get_mut(kept..).unwrap_or_default());
-        self.rest.truncate(kept + read.as_ref().map_or(0, |count| *count));
-        let count = read?;
+        let read = poll_into(cx, socket, self.rest.get_mut(kept..).unwrap_or_default());
+        let count = if let Poll::Ready(Ok(count)) = read { count } else { 0 };
+        self.rest.truncate(kept + count);
+        ready!(read)?;
         let used = handle(&self.rest);
         self.rest.drain(..used);
-        Ok(count)
+        Poll::Ready(Ok(count))
     }
 
     /// Gives `handle` what is left from earlier.
@@ -75,4 +90,10 @@ impl Input {
             self.rest = Vec::new();
         }
     }
+}
+
+fn poll_into(cx: &mut Context<'_>, socket: &mut TcpStream, room: &mut [u8]) -> Poll<io::Result<usize>> {
+    let mut buf = ReadBuf::new(room);
+    ready!(Pin::new(socket).poll_read(cx, &mut buf))?;
+    Poll::Ready(Ok(buf.filled().len()))
 }

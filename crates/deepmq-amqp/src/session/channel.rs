@@ -39,6 +39,15 @@ impl Channel {
         self.closing
     }
 
+    /// What it holds of messages that are not published, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let waiting = match &self.mode {
+            Mode::Tx(transaction) => transaction.bytes(),
+            Mode::Plain | Mode::Confirm { .. } => 0,
+        };
+        self.content.as_ref().map_or(0, Content::body_bytes) + waiting
+    }
+
     /// From now on only the answer to channel.close matters.
     pub(super) fn start_closing(&mut self) {
         *self = Self { closing: true, ..Self::default() };
@@ -82,12 +91,11 @@ impl Session {
         if self.channels.contains_key(&number) {
             return Err(Failure::hard(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
-        let max = self.tuning.channel_max;
-        if number > max {
+        // As RabbitMQ has it, the limit is on how many there are, not on their numbers.
+        let (open, max) = (self.channels.len(), self.tuning.channel_max);
+        if open >= usize::from(max) {
             let text =
-                format!("number of channels opened ({}) has reached the negotiated channel_max ({max})", {
-                    self.channels.len()
-                });
+                format!("number of channels opened ({open}) has reached the negotiated channel_max ({max})");
             return Err(Failure::hard(ReplyCode::NotAllowed, text));
         }
         self.channels.insert(number, Channel::default());

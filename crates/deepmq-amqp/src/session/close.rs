@@ -28,6 +28,7 @@ impl Session {
         tracing::info!(connection = self.id.0, channel = number, peer = %self.peer, reason = text, "channel closed");
         self.release_channel(number);
         if let Some(channel) = self.channels.get_mut(&number) {
+            self.held.sub(channel.held_bytes());
             channel.start_closing();
         }
         self.send(
@@ -95,6 +96,7 @@ impl Session {
             self.release_channel(number);
         }
         self.stall.clear();
+        self.held.clear();
         self.batch.forget_routes();
         if let Some(vhost) = self.vhost.take() {
             self.broker.close_connection(self.id, &vhost, self.ending.as_deref().unwrap_or(reason));
@@ -117,7 +119,9 @@ impl Session {
     /// Closes a channel on the client's wish.
     pub(super) fn on_channel_close(&mut self, number: u16) {
         self.release_channel(number);
-        self.channels.remove(&number);
+        if let Some(channel) = self.channels.remove(&number) {
+            self.held.sub(channel.held_bytes());
+        }
         self.send(number, channel::CloseOk {});
     }
 

@@ -59,6 +59,11 @@ impl Content {
         Self { address: address.into(), mandatory, header: None }
     }
 
+    /// What has come of the body, in bytes.
+    pub(super) fn body_bytes(&self) -> usize {
+        self.header.as_ref().map_or(0, |announced| announced.body.len())
+    }
+
     fn finish(self) -> Option<Owned> {
         let Announced { properties, mut body, .. } = self.header?;
         if body.len() >= SHARED_BODY_BYTES_MIN {
@@ -133,16 +138,16 @@ impl Session {
             return Err(Failure::hard(ReplyCode::FrameError, text).of(basic::Publish::ID));
         }
         announced.body.extend_from_slice(frame.payload);
-        if announced.body.len() == announced.body_bytes {
-            self.finish_content(frame.channel)?;
-        }
-        Ok(())
+        let whole = announced.body.len() == announced.body_bytes;
+        self.held.add(frame.payload.len())?;
+        if whole { self.finish_content(frame.channel) } else { Ok(()) }
     }
 
     fn finish_content(&mut self, number: u16) -> Result<(), Failure> {
         let channel = self.channel_mut(number)?;
-        let whole = channel.content.take().and_then(Content::finish);
-        whole.map_or(Ok(()), |whole| self.publish_owned(number, whole))
+        let Some(whole) = channel.content.take().and_then(Content::finish) else { return Ok(()) };
+        self.held.sub(whole.body.len());
+        self.publish_owned(number, whole)
     }
 }
 

@@ -179,11 +179,12 @@ impl Session {
         let vhost = self.vhost()?;
         let name = self.queue_name(number, delete.queue)?;
         let when = DeleteIf { unused: delete.if_unused, empty: delete.if_empty };
-        let messages = vhost
-            .delete_queue(&name, self.id, when)
-            .map_err(|e| translate::delete_error(&e, &name, vhost.name()))?;
-        self.reply(number, delete.no_wait, queue::DeleteOk { message_count: count(messages) });
-        Ok(())
+        let answer = |messages| {
+            self.reply(number, delete.no_wait, queue::DeleteOk { message_count: count(messages) });
+        };
+        vhost
+            .delete_queue(&name, self.id, when, answer)
+            .map_err(|e| translate::delete_error(&e, &name, vhost.name()))
     }
 
     /// The queue a name stands for: an empty one is the last declared on the channel.

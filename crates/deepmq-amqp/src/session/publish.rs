@@ -314,11 +314,14 @@ impl Session {
         if messages.entries.is_empty() {
             return;
         }
-        let wakes = &mut self.wakes;
+        let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
             let size = BatchSize { count: bucket.messages.len(), bytes: bucket.bytes };
-            bucket.queue.publish(size, entries.map(|entry| messages.message(entry, input)), wakes);
+            let entries = entries.map(|entry| messages.message(entry, input));
+            if let Some(ticket) = bucket.queue.publish(size, entries, wakes) {
+                tickets.push((bucket.queue.clone(), ticket));
+            }
         });
         if !confirms.is_empty() {
             self.outbox.write(|frames| {

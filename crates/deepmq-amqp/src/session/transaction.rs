@@ -13,16 +13,19 @@ use crate::translate;
 use deepmq_model::topology::RouteSet;
 use hashbrown::HashSet;
 
-/// What waits in one transaction, in bytes of messages: as much as one message may have, and twice that.
-const BYTES_MAX_IN_MESSAGES: u64 = 2;
-
 /// A channel's transaction.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     publishes: Vec<Owned>,
     verdicts: Vec<Verdict>,
     settled: Settled,
-    bytes: usize,
+}
+
+impl Transaction {
+    /// What it holds of messages, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.publishes.iter().map(Owned::bytes).sum()
+    }
 }
 
 /// The deliveries that a transaction's verdicts cover, so that none is settled twice and there are never more verdicts than
@@ -91,10 +94,12 @@ impl Session {
     }
 
     fn take_transaction(&mut self, number: u16) -> Result<Transaction, Failure> {
-        match &mut self.channel_mut(number)?.mode {
-            Mode::Tx(transaction) => Ok(std::mem::take(transaction)),
-            Mode::Plain | Mode::Confirm { .. } => Err(Failure::precondition("channel is not transactional")),
-        }
+        let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode else {
+            return Err(Failure::precondition("channel is not transactional"));
+        };
+        let transaction = std::mem::take(transaction);
+        self.held.sub(transaction.bytes());
+        Ok(transaction)
     }
 
     /// Keeps a publish for the commit. What is wrong with it is said now.
@@ -106,15 +111,10 @@ impl Session {
         vhost
             .route(exchange, key, &mut || None, &mut RouteSet::new(), &mut Vec::new())
             .map_err(|error| translate::route_error(error, exchange, vhost.name()))?;
-        let max = self.broker.limits().message_bytes_max.saturating_mul(BYTES_MAX_IN_MESSAGES);
-        let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode else { return Ok(()) };
-        transaction.bytes += whole.bytes();
-        if transaction.bytes as u64 > max {
-            let bytes = transaction.bytes;
-            let text = format!("transaction size {bytes} is larger than max size {max}");
-            return Err(Failure::precondition(text));
+        self.held.add(whole.bytes())?;
+        if let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode {
+            transaction.publishes.push(whole);
         }
-        transaction.publishes.push(whole);
         Ok(())
     }
 

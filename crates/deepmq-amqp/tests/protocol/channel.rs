@@ -63,12 +63,15 @@ async fn the_connections_methods_are_unimplemented_on_a_channel() {
 }
 
 #[tokio::test]
-async fn channel_numbers_end_at_the_negotiated_maximum() {
+async fn the_negotiated_maximum_is_how_many_channels_there_are_whatever_their_numbers() {
     let broker = TestBroker::start().await;
-    let mut peer = broker.peer_with(&Handshake::default().tune(10, 131_072, 0)).await;
-    peer.open_channel(10).await;
-    let text = "NOT_ALLOWED - number of channels opened (2) has reached the negotiated channel_max (10)";
-    peer.fatal(11, channel::Open::default(), 530, text).await;
+    let mut peer = broker.peer_with(&Handshake::default().tune(3, 131_072, 0)).await;
+    peer.open_channel(65_535).await;
+    peer.open_channel(3).await;
+    peer.close_channel(1).await;
+    peer.open_channel(4).await;
+    let text = "NOT_ALLOWED - number of channels opened (3) has reached the negotiated channel_max (3)";
+    peer.fatal(1, channel::Open::default(), 530, text).await;
 }
 
 #[tokio::test]

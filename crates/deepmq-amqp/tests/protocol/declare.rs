@@ -287,9 +287,9 @@ async fn a_queue_can_be_kept_from_being_deleted_while_used_or_not_empty() {
     let text = "PRECONDITION_FAILED - queue 'q' in vhost '/' in use";
     peer.refused(queue::Delete { if_unused: true, ..delete.clone() }, 406, text).await;
     peer.send(1, delete).await;
-    peer.expect(2, basic::Cancel { consumer_tag: "c", no_wait: true }).await;
     // Only what was ready counts.
     peer.expect(1, queue::DeleteOk { message_count: 1 }).await;
+    peer.expect(2, basic::Cancel { consumer_tag: "c", no_wait: true }).await;
 }
 
 #[tokio::test]

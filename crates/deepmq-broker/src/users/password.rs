@@ -39,13 +39,17 @@ pub enum Password {
     Plain(Secret),
     /// Already hashed.
     Hash(PasswordHash),
+    /// Both, so that neither hashing nor a first verification is due: for a password that is no secret.
+    Known(Secret, PasswordHash),
 }
 
 impl Password {
-    pub(super) fn into_hash(self, random: &dyn Random) -> PasswordHash {
+    /// The hash to keep, and the plain password if it is at hand.
+    pub(super) fn into_hash(self, random: &dyn Random) -> (PasswordHash, Option<Secret>) {
         match self {
-            Self::Plain(secret) => PasswordHash::of(secret.expose(), random),
-            Self::Hash(hash) => hash,
+            Self::Plain(secret) => (PasswordHash::of(secret.expose(), random), Some(secret)),
+            Self::Hash(hash) => (hash, None),
+            Self::Known(secret, hash) => (hash, Some(secret)),
         }
     }
 }

@@ -57,9 +57,13 @@ impl Users {
         if name.is_empty() || name.len() > Self::NAME_BYTES_MAX {
             return Err(UsersError::Name { name });
         }
-        let hash = password.into_hash(&*self.random);
+        let (hash, plain) = password.into_hash(&*self.random);
+        let recalled = OnceLock::new();
+        if let Some(plain) = plain {
+            recalled.get_or_init(|| self.key.digest(plain.expose()));
+        }
         let user = Arc::new(User { name: name.clone(), tags, vhosts, loopback_only });
-        let entry = Arc::new(Entry { user, hash, recalled: OnceLock::new() });
+        let entry = Arc::new(Entry { user, hash, recalled });
         Ok(self.entries.write().insert(name, entry).is_some())
     }
 

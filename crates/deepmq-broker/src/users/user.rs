@@ -4,7 +4,11 @@
 
 use deepmq_model::Name;
 
-use super::password::{Password, Secret};
+use super::password::{Password, PasswordHash, Secret};
+
+/// The word `guest`, hashed beforehand: a broker with its default user starts without the work and memory of argon2.
+const GUEST_HASH: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$cmIHQ2soIgyKcKfxo6Y3+w$6DEnYzNsUbXxIIt/s5C6ZKwzqvGy9KdgcquPW8rZ9j0";
 
 /// A user to be, with its password.
 #[derive(Debug, Clone)]
@@ -29,10 +33,11 @@ impl UserSpec {
 
     /// RabbitMQ's default user `guest`: an administrator with a well-known password, hence from loopback only.
     pub fn guest() -> Self {
+        let hash = PasswordHash::parse(GUEST_HASH).expect("a valid hash of the word guest");
         Self {
             tags: vec!["administrator".into()],
             loopback_only: true,
-            ..Self::new("guest", Password::Plain(Secret::new("guest")))
+            ..Self::new("guest", Password::Known(Secret::new("guest"), hash))
         }
     }
 }

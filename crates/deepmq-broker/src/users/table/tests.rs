@@ -40,7 +40,8 @@ fn a_wrong_or_empty_password_and_an_unknown_user_are_refused() {
 
 #[test]
 fn the_fast_path_answers_only_after_a_first_success_and_only_for_the_right_password() {
-    let users = users(vec![UserSpec::new("ann", plain("right"))]);
+    let stored = Password::Hash(PasswordHash::of(b"right", &SeededRandom::new(2)));
+    let users = users(vec![UserSpec::new("ann", stored)]);
     assert_eq!(users.authenticate_fast("ann", b"right", true), None);
     users.authenticate_slow("ann", b"wrong", true).unwrap_err();
     assert_eq!(users.authenticate_fast("ann", b"wrong", true), None);
@@ -48,6 +49,15 @@ fn the_fast_path_answers_only_after_a_first_success_and_only_for_the_right_passw
     assert_eq!(users.authenticate_fast("ann", b"right", true), users.get("ann"));
     assert_eq!(users.authenticate_fast("ann", b"wrong", true), None);
     assert_eq!(users.authenticate_slow("ann", b"wrong", true), Err(AuthError::WrongPassword));
+}
+
+#[test]
+fn a_password_given_in_plain_is_known_from_the_start() {
+    let users = users(vec![UserSpec::new("ann", plain("right")), UserSpec::guest()]);
+    assert_eq!(users.authenticate_fast("ann", b"right", true), users.get("ann"));
+    assert_eq!(users.authenticate_fast("guest", b"guest", true), users.get("guest"));
+    assert_eq!(users.authenticate_fast("ann", b"wrong", true), None);
+    assert_eq!(users.authenticate_slow("guest", b"wrong", true), Err(AuthError::WrongPassword));
 }
 
 #[test]
