@@ -4,6 +4,7 @@ mod reference;
 
 use super::*;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as `dispatch` passes a handle")]
 fn everything(_: &u32, want: u32) -> u32 {
     want
 }
