@@ -5,6 +5,8 @@
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
 mod settlement;
+#[cfg(test)]
+mod tests;
 
 pub use settlement::{Outcome, Settlement, Settlements};
 
