@@ -8,13 +8,13 @@
 mod channel;
 mod outgoing;
 
-pub(crate) use channel::{ClosedChannel, NewConsumer, OutChannel, OutConsumer};
+pub(crate) use channel::{NewConsumer, OutChannel, OutConsumer};
 pub(crate) use outgoing::{Outgoing, Part};
 
 use crate::codec::{deliver, frame, method::basic};
 use deepmq_broker::connection::{ChannelInfo, ConnectionControl};
 use deepmq_broker::message::{Body, Delivery, MessageRef};
-use deepmq_broker::queue::Queue;
+use deepmq_broker::queue::{Queue, Settlements};
 use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
 use deepmq_model::queue::ConsumerId;
 use hashbrown::HashMap;
@@ -163,8 +163,8 @@ impl Outbox {
         channels.get_mut(&number).map(|channel| work(channel, frames))
     }
 
-    /// Removes a channel with its consumers and open deliveries.
-    pub(crate) fn close_channel(&self, number: u16) -> Option<ClosedChannel> {
+    /// Removes a channel, whose consumers are off their queues already; returns its open deliveries, which go back.
+    pub(crate) fn close_channel(&self, number: u16) -> Option<Settlements> {
         let mut state = self.state.lock();
         state.channels.remove(&number).map(OutChannel::close)
     }

@@ -3,6 +3,8 @@
 //! Owns the bytes and their release. Must not know the order of delivery, consumers or locks.
 
 mod block;
+#[cfg(test)]
+mod tests;
 
 use crate::memory::{Account, Memory};
 use crate::message::{Delivery, MessageRef};
@@ -63,6 +65,10 @@ impl Backlog {
         block.reserve(size.count, size.bytes);
         for message in messages {
             if block.is_full() {
+                if block.live == 0 {
+                    // All were completed while it was the last, which is never hollowed.
+                    block.hollow();
+                }
                 self.bytes = self.bytes + block.bytes() - before;
                 self.blocks.push_back(block);
                 block = Block::new(at, size.count, size.bytes);

@@ -3,6 +3,9 @@
 //! Owns the tags: dense from 1, shared by consumers and fetches. Settling one is O(1), settling all up to a tag a
 //! range. Must not know the protocol that carries the tags.
 
+#[cfg(test)]
+mod tests;
+
 use crate::queue::{Outcome, Queue, Settlement, Settlements};
 use deepmq_model::queue::{ConsumerId, Position};
 use std::collections::{BTreeMap, VecDeque};
@@ -43,12 +46,21 @@ pub struct Ledger {
     /// Open deliveries far older than the rest, which would otherwise keep the ring long.
     stragglers: BTreeMap<u64, Entry>,
     sources: Vec<Option<Source>>,
+    /// Sources forgotten, to be used again.
+    vacant: Vec<u32>,
     open: usize,
 }
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { base: 1, ring: VecDeque::new(), stragglers: BTreeMap::new(), sources: Vec::new(), open: 0 }
+        Self {
+            base: 1,
+            ring: VecDeque::new(),
+            stragglers: BTreeMap::new(),
+            sources: Vec::new(),
+            vacant: Vec::new(),
+            open: 0,
+        }
     }
 }
 
@@ -66,14 +78,14 @@ impl Ledger {
     /// Registers where deliveries will come from.
     pub fn add_source(&mut self, queue: Arc<Queue>, consumer: Option<ConsumerId>) -> SourceId {
         let source = Some(Source { queue, consumer, open: 0, closed: false });
-        let at = self.sources.iter().position(Option::is_none).unwrap_or_else(|| {
+        let at = self.vacant.pop().unwrap_or_else(|| {
             self.sources.push(None);
-            self.sources.len() - 1
+            u32::try_from(self.sources.len() - 1).expect("each has a consumer or an open delivery, in memory")
         });
-        if let Some(slot) = self.sources.get_mut(at) {
+        if let Some(slot) = self.sources.get_mut(at as usize) {
             *slot = source;
         }
-        SourceId(u32::try_from(at).expect("sources are limited as consumers are"))
+        SourceId(at)
     }
 
     /// Nothing more comes from there; it is forgotten once its deliveries are settled.
@@ -84,6 +96,7 @@ impl Ledger {
             source.closed = true;
             if source.open == 0 {
                 *slot = None;
+                self.vacant.push(id.0);
             }
         }
     }
@@ -104,6 +117,7 @@ impl Ledger {
             self.base += 1;
         } else {
             self.ring.push_back(Entry { position: Position(0), source: SETTLED });
+            self.trim();
         }
         self.next_tag() - 1
     }
@@ -174,6 +188,7 @@ impl Ledger {
         out.add(&source.queue, Settlement { position: entry.position, consumer: source.consumer, outcome });
         if source.closed && source.open == 0 {
             *slot = None;
+            self.vacant.push(entry.source);
         }
     }
 

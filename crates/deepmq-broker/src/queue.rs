@@ -6,6 +6,8 @@
 
 mod flow;
 mod settlement;
+#[cfg(test)]
+mod tests;
 
 pub use flow::Ticket;
 pub use settlement::{Outcome, Settlement, Settlements};

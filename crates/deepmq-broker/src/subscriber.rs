@@ -2,6 +2,9 @@
 //!
 //! Owns the contract between queues and front-ends. Must not know any protocol.
 
+#[cfg(test)]
+pub(crate) mod recorder;
+
 use crate::message::Delivery;
 use crate::queue::Queue;
 use smallvec::SmallVec;
@@ -20,6 +23,9 @@ pub struct ConsumerKey {
 
 /// A connection that takes deliveries. All calls come with the queue's lock held: they must be short, must not block
 /// and must not call back into a queue.
+///
+/// A subscriber forgets a consumer only once that is off its queue ([`Queue::unsubscribe`], or `cancelled`): until then
+/// messages may be on their way to it.
 pub trait Subscriber: Debug + Send + Sync {
     /// How many of `want` messages of about `message_bytes` each the consumer takes now. After 0 the subscriber calls
     /// [`Queue::resume`] on `queue` as soon as there is room.
@@ -31,7 +37,7 @@ pub trait Subscriber: Debug + Send + Sync {
     /// Takes deliveries, as many as were reserved at most.
     fn deliver(&self, consumer: ConsumerKey, deliveries: &mut dyn Iterator<Item = Delivery<'_>>);
 
-    /// Its queue is gone, and the consumer with it.
+    /// Its queue is gone, and the consumer with it. Called with the vhost's lock held, not the queue's.
     fn cancelled(&self, consumer: ConsumerKey);
 
     /// There is something to send. Called without any lock held.

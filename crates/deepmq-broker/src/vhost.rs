@@ -3,13 +3,16 @@
 //! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
+#[cfg(test)]
+mod tests;
+
 use crate::connection::ConnectionId;
 use crate::events::{BindingTo, Event, Events};
 use crate::inspect::{BindingInfo, QueueInfo};
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::queue::{DeleteRefused, Deleted, Queue};
-use crate::subscriber::Wakes;
+use crate::queue::{DeleteRefused, Queue};
+use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::topology::{
     self as model, Changes, Declared, Destination, Exchange, ExchangeSpec, QueueId, QueueSpec, Removed,
     ResourceKind, RouteError, RouteSet, Topology, TopologyError,
@@ -180,7 +183,7 @@ impl Vhost {
     }
 
     /// Deletes a queue. That there is none is fine. `answer` learns how many ready messages it had, before its consumers
-    /// learn that it is gone: clients expect the answer first, as they get it from RabbitMQ.
+    /// learn that it is gone: clients expect the answer first, as they get it from RabbitMQ. It must not call back into a vhost.
     pub fn delete_queue(
         &self,
         name: &str,
@@ -197,10 +200,10 @@ impl Vhost {
             }
             Err(error) => return Err(error.into()),
         };
-        let deleted = self.delete(&mut catalogue, id, when).map_err(DeleteError::Refused)?;
+        let mut wakes = Wakes::default();
+        self.delete(&mut catalogue, id, when, answer, &mut wakes).map_err(DeleteError::Refused)?;
         drop(catalogue);
-        answer(deleted.ready);
-        self.farewell(name, deleted);
+        wakes.wake();
         Ok(())
     }
 
@@ -212,44 +215,45 @@ impl Vhost {
         if !auto_delete || !catalogue.queue(id).is_some_and(|running| Arc::ptr_eq(running, queue)) {
             return;
         }
-        let Ok(deleted) = self.delete(&mut catalogue, id, DeleteIf { unused: true, empty: false }) else {
-            return; // Somebody has begun to consume meanwhile.
-        };
-        drop(catalogue);
-        self.farewell(queue.name(), deleted);
+        // It is refused if somebody has begun to consume meanwhile. There is no consumer to wake.
+        let when = DeleteIf { unused: true, empty: false };
+        let _ = self.delete(&mut catalogue, id, when, |_| {}, &mut Wakes::default());
     }
 
     pub(crate) fn delete_queues_owned_by(&self, owner: ConnectionId) {
-        let mut catalogue = self.write();
+        let (mut catalogue, mut wakes) = (self.write(), Wakes::default());
         for id in catalogue.topology.queues_owned_by(owner) {
-            let Some(name) = catalogue.queue(id).map(|queue| queue.name().clone()) else { continue };
-            if let Ok(deleted) = self.delete(&mut catalogue, id, DeleteIf::default()) {
-                self.farewell(&name, deleted);
-            }
+            // Without a condition nothing refuses it.
+            let _ = self.delete(&mut catalogue, id, DeleteIf::default(), |_| {}, &mut wakes);
         }
+        drop(catalogue);
+        wakes.wake();
     }
 
+    /// Deletes a queue, and tells its consumers and the listeners before its name can be taken again. `answer` learns first
+    /// how many ready messages went with it.
     fn delete(
         &self,
         catalogue: &mut Catalogue,
         id: QueueId,
         when: DeleteIf,
-    ) -> Result<Deleted, DeleteRefused> {
-        let deleted = match catalogue.queue(id) {
-            Some(queue) => queue.delete(when.unused, when.empty)?,
-            None => Deleted { ready: 0, subscriptions: Vec::new() },
-        };
+        answer: impl FnOnce(u64),
+        wakes: &mut Wakes,
+    ) -> Result<(), DeleteRefused> {
+        let Some(queue) = catalogue.queue(id).cloned() else { return Ok(()) };
+        let deleted = queue.delete(when.unused, when.empty)?;
         let changes = catalogue.topology.delete_queue(id);
         catalogue.set(id, None);
         self.publish_generation(catalogue);
         self.announce(&changes);
-        Ok(deleted)
+        answer(deleted.ready);
+        self.farewell(queue.name(), deleted.subscriptions, wakes);
+        Ok(())
     }
 
     /// Tells the consumers of a deleted queue, and the listeners.
-    fn farewell(&self, name: &str, deleted: Deleted) {
-        let (queue, mut wakes): (Name, _) = (name.into(), Wakes::default());
-        for subscription in deleted.subscriptions {
+    fn farewell(&self, queue: &Name, subscriptions: Vec<Subscription>, wakes: &mut Wakes) {
+        for subscription in subscriptions {
             subscription.subscriber.cancelled(subscription.key);
             wakes.add(&subscription.subscriber);
             self.events.publish(&Event::ConsumerCancelled {
@@ -258,8 +262,7 @@ impl Vhost {
                 tag: subscription.tag,
             });
         }
-        wakes.wake();
-        self.events.publish(&Event::QueueDeleted { vhost: self.name.clone(), queue });
+        self.events.publish(&Event::QueueDeleted { vhost: self.name.clone(), queue: queue.clone() });
     }
 
     /// Binds; true if there was no such binding.

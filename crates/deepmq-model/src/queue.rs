@@ -7,6 +7,8 @@
 mod consumers;
 mod position;
 mod ready;
+#[cfg(test)]
+mod tests;
 
 pub use consumers::{Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
 pub use position::{Position, PositionSet, Run};

@@ -10,7 +10,7 @@ use deepmq_model::queue::{ConsumerId, Position};
 use std::sync::Arc;
 
 /// A consumer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct OutConsumer {
     pub(crate) tag: Name,
     /// The tag with its length before it, as it stands in each delivery.
@@ -48,15 +48,6 @@ pub(crate) struct OutChannel {
     /// Consumers refused because of the shared prefetch.
     paused: Vec<u32>,
     fetches: Vec<(Arc<Queue>, SourceId)>,
-}
-
-/// What a closed channel leaves to be done.
-#[derive(Debug)]
-pub(crate) struct ClosedChannel {
-    /// Consumers that are to be taken off their queues.
-    pub(crate) consumers: Vec<OutConsumer>,
-    /// Deliveries that go back.
-    pub(crate) open: Settlements,
 }
 
 impl OutConsumer {
@@ -131,7 +122,7 @@ impl OutChannel {
         Some(consumer)
     }
 
-    fn consumer(&self, index: u32) -> Option<&OutConsumer> {
+    pub(crate) fn consumer(&self, index: u32) -> Option<&OutConsumer> {
         self.consumers.get(index as usize)?.as_ref()
     }
 
@@ -233,10 +224,11 @@ impl OutChannel {
         consumers.filter_map(|consumer| Some((consumer.queue.clone(), consumer.id?))).collect()
     }
 
-    pub(super) fn close(mut self) -> ClosedChannel {
+    /// Ends the channel; returns the open deliveries, which go back.
+    pub(super) fn close(mut self) -> Settlements {
         let mut open = Settlements::default();
         // With 0 it takes all there are and knows no error.
         let _ = self.ledger.settle_up_to(0, Outcome::Recover, &mut open);
-        ClosedChannel { consumers: self.consumers.into_iter().flatten().collect(), open }
+        open
     }
 }

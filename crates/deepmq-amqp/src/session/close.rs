@@ -6,7 +6,6 @@ use super::channel::Channel;
 use super::{Failure, Phase, Session};
 use crate::codec::method::{channel, connection};
 use crate::codec::{Frame, FrameError, Method, ReplyCode};
-use crate::outbox::ClosedChannel;
 use deepmq_broker::events::Event;
 use std::time::Duration;
 
@@ -103,11 +102,15 @@ impl Session {
         }
     }
 
-    /// Takes a channel's consumers off their queues, and puts its open deliveries back in order.
+    /// Takes a channel's consumers off their queues, and puts its open deliveries back in order. In this order: what a
+    /// queue hands out meanwhile is among the open deliveries then.
     fn release_channel(&mut self, number: u16) {
-        let Some(ClosedChannel { consumers, mut open }) = self.outbox.close_channel(number) else { return };
+        let consumers: Option<Vec<_>> =
+            self.outbox.channel(number, |channel, _| channel.consumers().cloned().collect());
+        let consumers = consumers.unwrap_or_default().into_iter();
         let abandoned: Vec<_> =
-            consumers.iter().filter(|consumer| self.take_off(consumer)).map(|c| c.queue.clone()).collect();
+            consumers.filter(|consumer| self.take_off(consumer)).map(|c| c.queue).collect();
+        let Some(mut open) = self.outbox.close_channel(number) else { return };
         open.apply(&mut self.wakes);
         self.wakes.wake();
         if let Some(vhost) = &self.vhost {

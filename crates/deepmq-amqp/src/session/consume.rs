@@ -2,6 +2,9 @@
 //!
 //! Owns the order of announcing a consumer and feeding it. Must not know how messages are handed out.
 
+#[cfg(test)]
+mod tests;
+
 use super::settle::Verdict;
 use super::{Failure, Session, clean, generated_name};
 use crate::codec::ReplyCode;
@@ -133,16 +136,22 @@ impl Session {
 
     fn on_cancel(&mut self, number: u16, cancel: &basic::Cancel<'_>) -> Result<(), Failure> {
         let tag = clean(cancel.consumer_tag);
-        let consumer = self.outbox.channel(number, |channel, frames| {
-            let gone = channel.find(&tag).and_then(|index| channel.remove_consumer(index));
+        let found = self.outbox.channel(number, |channel, _| {
+            let index = channel.find(&tag)?;
+            Some((index, channel.consumer(index)?.clone()))
+        });
+        let found = found.flatten();
+        // Off the queue first: what is handed out meanwhile still finds its consumer.
+        let abandoned = found.as_ref().filter(|(_, consumer)| self.take_off(consumer));
+        self.outbox.channel(number, |channel, frames| {
+            if let Some((index, _)) = found {
+                channel.remove_consumer(index);
+            }
             if !cancel.no_wait {
                 basic::CancelOk { consumer_tag: &tag }.encode(number, &mut frames.buf);
             }
-            gone
         });
-        if let Some(consumer) = consumer.flatten()
-            && self.take_off(&consumer)
-        {
+        if let Some((_, consumer)) = abandoned {
             self.vhost()?.delete_if_abandoned(&consumer.queue);
         }
         Ok(())

@@ -5,7 +5,8 @@
 use crate::message::{Body, MessageRef};
 use bytes::Bytes;
 
-/// A block takes no further message once it holds so many bytes.
+/// A block takes no further message once it holds so many bytes, shared bodies included: one message that is still
+/// needed keeps the bodies of all its block.
 pub(super) const BLOCK_BYTES: usize = 64 * 1024;
 /// ... or so many messages.
 pub(super) const BLOCK_MESSAGES: usize = 4096;
@@ -55,7 +56,7 @@ impl Block {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.data.len() >= BLOCK_BYTES || self.entries.len() >= BLOCK_MESSAGES
+        self.data.len() + self.shared_bytes >= BLOCK_BYTES || self.entries.len() >= BLOCK_MESSAGES
     }
 
     /// What the block takes of memory, in bytes.

@@ -72,6 +72,12 @@ impl Settlements {
         self.groups.push((queue.clone(), settlements));
     }
 
+    /// Those of one queue.
+    #[cfg(test)]
+    pub(crate) fn of(&self, queue: &Arc<Queue>) -> &[Settlement] {
+        self.groups.iter().find(|(known, _)| Arc::ptr_eq(known, queue)).map_or(&[], |(_, all)| all)
+    }
+
     /// Tells each queue.
     pub fn apply(&mut self, wakes: &mut Wakes) {
         for (queue, mut settlements) in self.groups.drain(..) {

@@ -1,0 +1,235 @@
+//! The backlog against a plain one, and what it takes of memory.
+
+use super::block::{BLOCK_BYTES, BLOCK_MESSAGES};
+use super::*;
+use crate::message::{Body, SHARED_BODY_BYTES_MIN};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+/// A message that can be told from others by its content.
+#[derive(Debug, Clone)]
+struct Sample {
+    address: Vec<u8>,
+    properties: Vec<u8>,
+    body: Bytes,
+}
+
+impl Sample {
+    fn new(mark: u64, properties: usize, body: usize) -> Self {
+        let mark = mark.to_be_bytes();
+        let address = [&b"\x01e\x08"[..], &mark].concat();
+        let fill = |len| mark.iter().copied().cycle().take(len);
+        Self { address, properties: fill(properties).collect(), body: fill(body).collect() }
+    }
+
+    fn message(&self) -> MessageRef<'_> {
+        let body = match self.body.len() {
+            SHARED_BODY_BYTES_MIN.. => Body::Shared(&self.body),
+            _ => Body::Inline(&self.body),
+        };
+        MessageRef { address: &self.address, properties: &self.properties, body }
+    }
+
+    fn is(&self, message: &MessageRef<'_>) -> bool {
+        (message.address, message.properties, message.body.bytes())
+            == (&self.address[..], &self.properties[..], &self.body[..])
+    }
+}
+
+/// The real backlog, and all that was ever appended: none once completed.
+struct Pair {
+    memory: Arc<Memory>,
+    backlog: Backlog,
+    plain: Vec<Option<Sample>>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let memory = Memory::new(usize::MAX);
+        Self { backlog: Backlog::new(memory.clone()), memory, plain: Vec::new() }
+    }
+
+    fn append(&mut self, sizes: &[(usize, usize)]) {
+        let first = self.plain.len() as u64;
+        let samples: Vec<_> = (first..)
+            .zip(sizes)
+            .map(|(mark, &(properties, body))| Sample::new(mark, properties, body))
+            .collect();
+        let bytes = samples.iter().map(|sample| sample.message().packed_bytes()).sum();
+        let size = BatchSize { count: samples.len(), bytes };
+        self.backlog.append(Position(first), size, samples.iter().map(Sample::message));
+        self.plain.extend(samples.into_iter().map(Some));
+    }
+
+    /// The runs of what is left of a range.
+    fn runs(&self, start: usize, count: usize) -> Vec<(Run, bool)> {
+        let end = self.plain.len().min(start.saturating_add(count));
+        let left: Vec<usize> = (start..end).filter(|&at| self.plain[at].is_some()).collect();
+        let chunks = left.chunk_by(|a, b| a + 1 == *b);
+        chunks
+            .map(|run| {
+                (Run { first: Position(run[0] as u64), count: u32::try_from(run.len()).unwrap() }, false)
+            })
+            .collect()
+    }
+
+    fn complete(&mut self, start: usize, count: usize, as_range: bool) {
+        for (run, _) in self.runs(start, count) {
+            if as_range {
+                self.backlog.complete_range(run.first, run.end());
+            } else {
+                self.backlog.complete_run(run);
+            }
+            (run.first.0..run.end().0).for_each(|at| self.plain[usize::try_from(at).unwrap()] = None);
+        }
+    }
+
+    fn check(&self, start: usize, count: usize) {
+        let runs = self.runs(start, count);
+        let mut read = self.backlog.deliveries(&runs);
+        for at in runs.iter().flat_map(|(run, _)| run.first.0..run.end().0) {
+            let sample = self.plain[usize::try_from(at).unwrap()].as_ref().unwrap();
+            let delivery = read.next().expect("what is needed is there");
+            assert_eq!(delivery.position, Position(at));
+            assert!(sample.is(&delivery.message));
+            assert!(sample.is(&self.backlog.read(Position(at)).unwrap()));
+        }
+        assert!(read.next().is_none());
+        drop(read);
+        self.check_bytes();
+    }
+
+    fn check_bytes(&self) {
+        let blocks: usize = self.backlog.blocks.iter().map(Block::bytes).sum();
+        assert_eq!(self.backlog.bytes(), blocks, "what is counted is what the blocks hold");
+        assert_eq!(self.memory.used(), blocks);
+    }
+
+    fn finish(mut self) {
+        self.complete(0, usize::MAX, false);
+        assert_eq!((self.backlog.bytes(), self.memory.used(), self.backlog.live), (0, 0, 0));
+        let held: usize = self.backlog.blocks.iter().map(Block::capacity).sum();
+        assert!(held <= KEEP_BYTES, "an empty backlog keeps {held} bytes");
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(Vec<(usize, usize)>),
+    Read(usize, usize),
+    Complete(usize, usize, bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let body = prop_oneof![
+        6 => 0usize..100,
+        2 => 4_000usize..SHARED_BODY_BYTES_MIN,
+        1 => SHARED_BODY_BYTES_MIN..30_000,
+    ];
+    let small = (0usize..2_000).prop_map(|count| vec![(2, 16); count]);
+    let range = || (any::<usize>(), 0usize..3_000);
+    prop_oneof![
+        3 => prop::collection::vec((2usize..40, body), 0..30).prop_map(Step::Append),
+        1 => small.prop_map(Step::Append),
+        1 => range().prop_map(|(start, count)| Step::Read(start, count)),
+        3 => (range(), any::<bool>()).prop_map(|((start, count), range)| Step::Complete(start, count, range)),
+        2 => any::<usize>().prop_map(|start| Step::Complete(start, 1, false)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn a_backlog_acts_as_a_plain_list(steps in prop::collection::vec(step(), 0..40)) {
+        let mut pair = Pair::new();
+        for step in steps {
+            let len = pair.plain.len();
+            let place = |any: usize| any.checked_rem(len).unwrap_or(0);
+            match step {
+                Step::Append(sizes) => pair.append(&sizes),
+                Step::Read(start, count) => pair.check(place(start), count),
+                Step::Complete(start, count, as_range) => pair.complete(place(start), count, as_range),
+            }
+            pair.check_bytes();
+        }
+        pair.check(0, usize::MAX);
+        pair.finish();
+    }
+}
+
+#[test]
+fn a_range_over_block_borders_is_completed_as_a_whole() {
+    let mut pair = Pair::new();
+    pair.append(&vec![(2, 1); 3 * BLOCK_MESSAGES]);
+    assert!(pair.backlog.blocks.len() > 2);
+    pair.complete(1, 3 * BLOCK_MESSAGES - 2, true);
+    pair.check(0, usize::MAX);
+    assert_eq!(pair.backlog.live, 2);
+    pair.finish();
+}
+
+#[test]
+fn a_full_block_of_completed_messages_gives_its_memory_back_though_an_older_one_is_needed() {
+    let mut pair = Pair::new();
+    pair.append(&[(2, 16)]);
+    for at in 1..=10 * BLOCK_MESSAGES {
+        pair.append(&[(2, 16)]);
+        pair.backlog.complete(Position(at as u64));
+        pair.plain[at] = None;
+    }
+    let most = 2 * (BLOCK_BYTES + BLOCK_MESSAGES * 32);
+    assert!(pair.memory.used() <= most, "{} bytes for one message", pair.memory.used());
+    pair.check(0, usize::MAX);
+    pair.finish();
+}
+
+#[test]
+fn one_message_that_is_needed_keeps_few_long_bodies_of_others() {
+    const BODY: usize = 1024 * 1024;
+    let mut pair = Pair::new();
+    for _ in 0..16 {
+        pair.append(&[(2, BODY)]);
+        let last = pair.plain.len() - 1;
+        pair.complete(0, last, false);
+        assert!(pair.memory.used() < 3 * BODY, "{} bytes for one message", pair.memory.used());
+    }
+    pair.finish();
+}
+
+#[test]
+fn an_emptied_backlog_keeps_little_memory_and_goes_on() {
+    let mut pair = Pair::new();
+    for count in [1, 3, 5_000, 1] {
+        let start = pair.plain.len();
+        pair.append(&vec![(2, 100); count]);
+        pair.check(start, usize::MAX);
+        pair.complete(start, usize::MAX, true);
+        let held: usize = pair.backlog.blocks.iter().map(Block::capacity).sum();
+        assert!(held <= KEEP_BYTES && pair.memory.used() == 0);
+    }
+}
+
+#[test]
+fn what_is_cleared_or_dropped_leaves_the_sum() {
+    let mut pair = Pair::new();
+    pair.append(&[(2, 100), (2, 10_000)]);
+    assert!(pair.memory.used() > 10_100);
+    pair.backlog.clear();
+    assert_eq!(pair.memory.used(), 0);
+
+    let mut pair = Pair::new();
+    pair.append(&[(2, 100)]);
+    drop(pair.backlog);
+    assert_eq!(pair.memory.used(), 0);
+}
+
+#[test]
+fn the_average_size_is_that_of_what_is_needed() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.backlog.average_bytes(), 0);
+    pair.append(&[(2, 1_000); 10]);
+    let average = pair.backlog.average_bytes();
+    assert!((1_000..1_100).contains(&average), "{average}");
+    pair.complete(0, 10, false);
+    assert_eq!(pair.backlog.average_bytes(), 0);
+}

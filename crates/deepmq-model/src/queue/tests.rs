@@ -1,0 +1,189 @@
+//! The queue state machine's behaviour. Here: single rules by name; in `reference`: all of them against a plain model.
+
+mod reference;
+
+use super::*;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as `dispatch` passes a handle")]
+fn everything(_: &u32, want: u32) -> u32 {
+    want
+}
+
+/// What each consumer got, by its handle.
+fn drained(queue: &mut Queue<u32>) -> Vec<(u32, Vec<u64>)> {
+    let mut got = Vec::new();
+    queue.drain_assigned(|&to, _, runs, _| {
+        got.push((to, runs.iter().flat_map(|(run, _)| run.first.0..run.end().0).collect()));
+    });
+    got
+}
+
+fn dispatched(queue: &mut Queue<u32>) -> Vec<(u32, Vec<u64>)> {
+    queue.dispatch(everything);
+    drained(queue)
+}
+
+fn consumer(queue: &mut Queue<u32>, spec: ConsumerSpec, handle: u32) -> ConsumerId {
+    let id = queue.subscribe(spec, handle).unwrap();
+    queue.resume(id);
+    id
+}
+
+#[test]
+fn consumers_without_prefetch_share_strictly_in_turn() {
+    let mut queue = Queue::default();
+    for handle in 0..4 {
+        consumer(&mut queue, ConsumerSpec::default(), handle);
+    }
+    queue.publish(4000);
+    let got = dispatched(&mut queue);
+    for (handle, positions) in &got {
+        let turns: Vec<u64> = (0..1000).map(|turn| turn * 4 + u64::from(*handle)).collect();
+        assert_eq!(positions, &turns);
+    }
+    assert_eq!((got.len(), queue.ready(), queue.unacked()), (4, 0, 4000));
+}
+
+#[test]
+fn the_turn_goes_on_where_it_stopped() {
+    let mut queue = Queue::default();
+    for handle in 0..3 {
+        consumer(&mut queue, ConsumerSpec::default(), handle);
+    }
+    let takers: Vec<u32> = (0..6)
+        .flat_map(|_| {
+            queue.publish(1);
+            dispatched(&mut queue)
+        })
+        .map(|(handle, _)| handle)
+        .collect();
+    assert_eq!(takers, [0, 1, 2, 0, 1, 2]);
+}
+
+#[test]
+fn a_lone_consumer_gets_a_long_backlog_in_pieces() {
+    let mut queue = Queue::default();
+    consumer(&mut queue, ConsumerSpec::default(), 0);
+    queue.publish(3000);
+    let mut wants = Vec::new();
+    queue.dispatch(|_, want| {
+        wants.push(want);
+        want
+    });
+    assert_eq!(wants, [GRANT_MAX, GRANT_MAX, 3000 - 2 * GRANT_MAX]);
+    assert_eq!(drained(&mut queue), [(0, (0..3000).collect())]);
+}
+
+#[test]
+fn what_is_reserved_and_not_used_is_told() {
+    let mut queue = Queue::default();
+    for handle in 0..2 {
+        consumer(&mut queue, ConsumerSpec::default(), handle);
+    }
+    queue.publish(10);
+    queue.dispatch(everything);
+    let mut unused = Vec::new();
+    queue.drain_assigned(|&to, _, runs, left| unused.push((to, runs.len(), left)));
+    assert_eq!(unused, [(0, 5, 5), (1, 5, 4)], "one was gone when the second was asked");
+}
+
+#[test]
+fn an_exclusive_consumer_is_alone_until_it_goes() {
+    let mut queue = Queue::default();
+    let exclusive = ConsumerSpec { exclusive: true, ..ConsumerSpec::default() };
+    let plain = queue.subscribe(ConsumerSpec::default(), 0).unwrap();
+    assert_eq!(queue.subscribe(exclusive, 1), Err(ConsumeError::ExclusiveUse));
+    queue.unsubscribe(plain).unwrap();
+    let alone = queue.subscribe(exclusive, 1).unwrap();
+    assert_eq!(queue.subscribe(ConsumerSpec::default(), 2), Err(ConsumeError::ExclusiveUse));
+    assert_eq!(queue.subscribe(exclusive, 2), Err(ConsumeError::ExclusiveUse));
+    queue.unsubscribe(alone).unwrap();
+    assert!(queue.subscribe(ConsumerSpec::default(), 2).is_ok());
+}
+
+#[test]
+fn the_number_of_a_removed_consumer_does_nothing_to_the_next_in_its_place() {
+    let mut queue = Queue::default();
+    let one = ConsumerSpec { prefetch_count: 1, ..ConsumerSpec::default() };
+    let old = consumer(&mut queue, one, 0);
+    queue.publish(3);
+    assert_eq!(dispatched(&mut queue), [(0, vec![0])]);
+    queue.unsubscribe(old).unwrap();
+
+    let new = queue.subscribe(one, 1).unwrap();
+    assert_ne!(new, old);
+    queue.resume(old);
+    assert_eq!(dispatched(&mut queue), [], "the new one was not resumed");
+    queue.resume(new);
+    assert_eq!(dispatched(&mut queue), [(1, vec![1])]);
+    queue.complete(Some(old));
+    assert_eq!(dispatched(&mut queue), [], "the new one still holds its message");
+    assert!(queue.unsubscribe(old).is_none());
+    assert_eq!((queue.consumers().len(), queue.unacked()), (1, 1));
+    queue.complete(Some(new));
+    assert_eq!(dispatched(&mut queue), [(1, vec![2])]);
+}
+
+#[test]
+fn a_paused_consumer_gets_nothing_until_it_is_resumed() {
+    let mut queue = Queue::default();
+    let id = queue.subscribe(ConsumerSpec::default(), 0).unwrap();
+    queue.publish(2);
+    assert_eq!(dispatched(&mut queue), [], "a new one waits for its announcement");
+    queue.resume(id);
+    queue.dispatch(|_, _| 0);
+    drained(&mut queue);
+    assert_eq!(queue.consumers().iter().next().unwrap().pause(), Pause::NoRoom);
+    assert_eq!(dispatched(&mut queue), [], "it said it has no room");
+    queue.resume(id);
+    queue.resume(id);
+    assert_eq!(dispatched(&mut queue), [(0, vec![0, 1])], "resumed twice, it is still one");
+}
+
+#[test]
+fn a_resume_does_not_lift_the_limit_on_unacked_messages() {
+    let mut queue = Queue::default();
+    let id = consumer(&mut queue, ConsumerSpec { prefetch_count: 2, ..ConsumerSpec::default() }, 0);
+    queue.publish(4);
+    assert_eq!(dispatched(&mut queue), [(0, vec![0, 1])]);
+    assert_eq!(queue.consumers().iter().next().unwrap().pause(), Pause::PrefetchFull);
+    queue.resume(id);
+    assert_eq!(dispatched(&mut queue), []);
+    queue.requeue(Position(0), Some(id));
+    assert_eq!(dispatched(&mut queue), [(0, vec![0])], "what came back goes first");
+}
+
+#[test]
+fn a_lower_priority_gets_what_the_higher_cannot_take() {
+    let mut queue = Queue::default();
+    let spec =
+        |priority, prefetch_count| ConsumerSpec { priority, prefetch_count, ..ConsumerSpec::default() };
+    consumer(&mut queue, spec(-1, 0), 0);
+    let high = consumer(&mut queue, spec(i32::MAX, 2), 1);
+    queue.publish(4);
+    let mut got = dispatched(&mut queue);
+    got.sort_unstable();
+    assert_eq!(got, [(0, vec![2, 3]), (1, vec![0, 1])]);
+    queue.complete(Some(high));
+    queue.publish(2);
+    let mut got = dispatched(&mut queue);
+    got.sort_unstable();
+    assert_eq!(got, [(0, vec![5]), (1, vec![4])]);
+}
+
+#[test]
+fn a_million_neighbours_that_come_back_cost_one_range() {
+    const COUNT: u64 = 1_000_000;
+    let mut queue = Queue::<u32>::default();
+    queue.publish(COUNT);
+    for _ in 0..COUNT {
+        queue.get(false).unwrap();
+    }
+    for at in (0..COUNT).filter(|at| at % 2 == 1).chain((0..COUNT).filter(|at| at % 2 == 0)) {
+        queue.requeue(Position(at), None);
+    }
+    assert_eq!((queue.ready(), queue.unacked()), (COUNT, 0));
+    let purged = queue.purge();
+    assert_eq!(purged.returned.ranges().collect::<Vec<_>>(), [(Position(0), Position(COUNT))]);
+    assert_eq!(purged.count(), COUNT);
+}
