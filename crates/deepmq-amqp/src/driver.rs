@@ -89,12 +89,9 @@ struct Driver {
 }
 
 /// Drives a connection to its end.
-pub(crate) async fn drive(socket: TcpStream, peer: std::net::SocketAddr, shared: Arc<Shared>) {
-    let limits = shared.broker.limits();
-    let outbox = Outbox::new(limits.output_buffer_bytes_max);
-    let session = Session::new(shared.broker.clone(), outbox.clone(), peer);
+pub(crate) async fn drive(socket: TcpStream, session: Session, outbox: Arc<Outbox>, shared: Arc<Shared>) {
     let mut driver = Driver {
-        timer: Box::pin(sleep(limits.handshake_timeout)),
+        timer: Box::pin(sleep(shared.broker.limits().handshake_timeout)),
         socket,
         session,
         outbox,

@@ -3,6 +3,8 @@
 //! Owns the tasks of its connections. Must not know what they do.
 
 use crate::driver::{Shared, drive};
+use crate::outbox::Outbox;
+use crate::session::Session;
 use deepmq_broker::Broker;
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -40,17 +42,17 @@ pub async fn serve(listener: TcpListener, broker: Broker, shutdown: impl Future<
         }
     }
     drop(listener);
-    for connection in broker.connections() {
-        broker.kill_connection(connection.id, "broker forced connection closure with reason 'shutdown'");
-    }
+    broker.close_connections("broker forced connection closure with reason 'shutdown'");
     if timeout(SHUTDOWN_TIMEOUT, async { while connections.join_next().await.is_some() {} }).await.is_err() {
         tracing::warn!(connections = connections.len(), "connections did not close in time and were dropped");
     }
 }
 
 fn admit(socket: TcpStream, peer: std::net::SocketAddr, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
-    let Some(admission) = shared.broker.admit_connection() else {
-        let max = shared.broker.limits().connections_max;
+    let limits = shared.broker.limits();
+    let outbox = Outbox::new(limits.output_buffer_bytes_max);
+    let Some(admission) = shared.broker.admit_connection(outbox.clone()) else {
+        let max = limits.connections_max;
         tracing::warn!(%peer, max, "connection refused, the limit is reached");
         return;
     };
@@ -58,11 +60,8 @@ fn admit(socket: TcpStream, peer: std::net::SocketAddr, shared: &Arc<Shared>, co
         tracing::debug!(%peer, %error, "connection gone before it was served");
         return;
     }
-    let shared = shared.clone();
-    connections.spawn(async move {
-        drive(socket, peer, shared).await;
-        drop(admission);
-    });
+    let session = Session::new(shared.broker.clone(), outbox.clone(), peer, admission);
+    connections.spawn(drive(socket, session, outbox, shared.clone()));
 }
 
 /// Errors of a single connection mean nothing; a lack of descriptors ends when connections do.

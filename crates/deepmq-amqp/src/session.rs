@@ -27,10 +27,12 @@ mod transaction;
 pub(crate) use failure::Failure;
 pub(crate) use login::{Login, LoginOutcome};
 
+use crate::codec::method::{self, basic, exchange, queue};
 use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame::Kind};
 use crate::outbox::Outbox;
+use crate::translate;
 use channel::Channel;
-use deepmq_broker::connection::ConnectionId;
+use deepmq_broker::connection::{Admission, ConnectionId};
 use deepmq_broker::queue::{Queue, Settlements, Ticket};
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::users::User;
@@ -105,6 +107,8 @@ pub(crate) struct Session {
     broker: Broker,
     outbox: Arc<Outbox>,
     id: ConnectionId,
+    /// Counts the connection until it is gone.
+    _admission: Admission,
     peer: SocketAddr,
     phase: Phase,
     client: Client,
@@ -126,7 +130,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(broker: Broker, outbox: Arc<Outbox>, peer: SocketAddr) -> Self {
+    pub(crate) fn new(broker: Broker, outbox: Arc<Outbox>, peer: SocketAddr, admission: Admission) -> Self {
         let limits = broker.limits();
         let tuning = Tuning {
             channel_max: limits.channels_per_connection_max,
@@ -135,7 +139,8 @@ impl Session {
         };
         Self {
             held: Held::new(broker.memory().clone(), limits.message_bytes_max),
-            id: broker.next_connection_id(),
+            id: admission.id(),
+            _admission: admission,
             broker,
             outbox,
             peer,
@@ -288,7 +293,25 @@ impl Session {
             }
         };
         let id = method.id();
-        self.on_method(frame.channel, method).map_err(|failure| failure.of(id))
+        self.check_tables(&method)
+            .and_then(|()| self.on_method(frame.channel, method))
+            .map_err(|failure| failure.of(id))
+    }
+
+    /// Refuses tables deeper than the limit.
+    fn check_tables(&self, asked: &Method<'_>) -> Result<(), Failure> {
+        let table = match asked {
+            Method::Connection(method::connection::Method::StartOk(ok)) => &ok.client_properties,
+            Method::Exchange(exchange::Method::Declare(declare)) => &declare.arguments,
+            Method::Exchange(exchange::Method::Bind(bind)) => &bind.arguments,
+            Method::Exchange(exchange::Method::Unbind(unbind)) => &unbind.arguments,
+            Method::Queue(queue::Method::Declare(declare)) => &declare.arguments,
+            Method::Queue(queue::Method::Bind(bind)) => &bind.arguments,
+            Method::Queue(queue::Method::Unbind(unbind)) => &unbind.arguments,
+            Method::Basic(basic::Method::Consume(consume)) => &consume.arguments,
+            _ => return Ok(()),
+        };
+        translate::check_depth(table.depth() <= self.broker.limits().table_depth_max)
     }
 
     fn on_method(&mut self, channel: u16, method: Method<'_>) -> Result<(), Failure> {

@@ -5,9 +5,12 @@
 
 use crate::codec::ReplyCode;
 use crate::session::Failure;
+use deepmq_broker::Limits;
 use deepmq_broker::queue::DeleteRefused;
+use deepmq_broker::users::User;
 use deepmq_broker::vhost::DeleteError;
-use deepmq_model::message::properties;
+use deepmq_model::message::properties::{self, flag};
+use deepmq_model::message::table;
 use deepmq_model::topology::{Limit, ResourceKind, RouteError, TopologyError, describe};
 
 /// Ten years in milliseconds: the longest time anything may be told to live.
@@ -122,13 +125,43 @@ pub(crate) fn route_error(error: RouteError, exchange: &[u8], vhost: &str) -> Fa
     }
 }
 
-/// Checks the properties with a meaning for the broker: `user-id` and `expiration`.
+/// What properties are checked against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PropertyRules<'a> {
+    /// Who publishes.
+    pub(crate) user: &'a str,
+    /// Nesting of the headers.
+    pub(crate) table_depth_max: usize,
+}
+
+impl<'a> PropertyRules<'a> {
+    pub(crate) fn new(user: Option<&'a User>, limits: &Limits) -> Self {
+        Self { user: user.map_or("", |user| &user.name), table_depth_max: limits.table_depth_max }
+    }
+}
+
+/// Checks the properties with a meaning for the broker: `user-id`, `expiration`, and how deep the headers are.
 #[inline]
-pub(crate) fn check_properties(encoded: &[u8], user: &str) -> Result<(), Failure> {
-    if properties::flags(encoded) & (properties::flag::USER_ID | properties::flag::EXPIRATION) == 0 {
+pub(crate) fn check_properties(encoded: &[u8], rules: PropertyRules<'_>) -> Result<(), Failure> {
+    let flags = properties::flags(encoded);
+    if flags & flag::HEADERS != 0 && rules.table_depth_max < table::DEPTH_MAX {
+        check_depth(
+            properties::headers(encoded)
+                .is_none_or(|headers| table::is_within(headers, rules.table_depth_max)),
+        )?;
+    }
+    if flags & (flag::USER_ID | flag::EXPIRATION) == 0 {
         return Ok(());
     }
-    check_rare_properties(encoded, user)
+    check_rare_properties(encoded, rules.user)
+}
+
+/// Refuses a table that is nested too deep.
+pub(crate) fn check_depth(within: bool) -> Result<(), Failure> {
+    if within {
+        return Ok(());
+    }
+    Err(Failure::hard(ReplyCode::SyntaxError, "a table is nested deeper than the limit"))
 }
 
 #[cold]

@@ -160,13 +160,13 @@ impl Broker {
     }
 
     /// The right to one more connection, if the limit allows it.
-    pub fn admit_connection(&self) -> Option<Admission> {
-        self.0.connections.admit(self.limits().connections_max)
+    pub fn admit_connection(&self, control: Arc<dyn ConnectionControl>) -> Option<Admission> {
+        self.0.connections.admit(control, self.limits().connections_max)
     }
 
-    /// A number for a new connection.
-    pub fn next_connection_id(&self) -> ConnectionId {
-        self.0.connections.next_id()
+    /// Asks all connections to close, those in their handshake too.
+    pub fn close_connections(&self, reason: &str) {
+        self.0.connections.close_all(reason);
     }
 
     /// Registers an open connection.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 /// A connection, for inspection.
@@ -61,31 +61,51 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     next: AtomicU64,
-    admitted: AtomicUsize,
+    /// From accept to close.
+    admitted: Mutex<BTreeMap<u64, Arc<dyn ConnectionControl>>>,
+    /// From the end of the handshake to close.
     open: Mutex<BTreeMap<u64, Entry>>,
 }
 
 /// The right to have a connection, from accept to close.
 #[derive(Debug)]
-pub struct Admission(Arc<Connections>);
+pub struct Admission {
+    id: ConnectionId,
+    connections: Arc<Connections>,
+}
+
+impl Admission {
+    /// The connection's number.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+}
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.0.admitted.fetch_sub(1, Relaxed);
+        self.connections.admitted.lock().remove(&self.id.0);
     }
 }
 
 impl Connections {
-    pub(crate) fn admit(self: &Arc<Self>, max: usize) -> Option<Admission> {
-        if self.admitted.fetch_add(1, Relaxed) >= max {
-            self.admitted.fetch_sub(1, Relaxed);
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        control: Arc<dyn ConnectionControl>,
+        max: usize,
+    ) -> Option<Admission> {
+        let mut admitted = self.admitted.lock();
+        if admitted.len() >= max {
             return None;
         }
-        Some(Admission(self.clone()))
+        let id = ConnectionId(self.next.fetch_add(1, Relaxed) + 1);
+        admitted.insert(id.0, control);
+        Some(Admission { id, connections: self.clone() })
     }
 
-    pub(crate) fn next_id(&self) -> ConnectionId {
-        ConnectionId(self.next.fetch_add(1, Relaxed) + 1)
+    /// Asks all to close, those in their handshake too.
+    pub(crate) fn close_all(&self, reason: &str) {
+        let all: Vec<_> = self.admitted.lock().values().cloned().collect();
+        all.iter().for_each(|control| control.close(reason));
     }
 
     pub(crate) fn add(&self, info: ConnectionInfo, control: Arc<dyn ConnectionControl>) {

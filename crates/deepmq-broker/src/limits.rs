@@ -3,6 +3,7 @@
 //! Owns the bounds, their units and defaults. Must not know how they are configured, nor how a front-end words a
 //! refusal.
 
+use deepmq_model::message::table;
 use std::time::Duration;
 
 /// What the broker and its front-ends grant at most. A bound is checked before anything is allocated for what would
@@ -30,7 +31,8 @@ pub struct Limits {
     pub frame_bytes_min: u32,
     /// Largest message body in bytes. A publish that announces a larger one is refused before its body is read.
     pub message_bytes_max: u64,
-    /// Nesting of tables and arrays in arguments and headers; a flat table is 1. A deeper one is malformed.
+    /// Nesting of tables and arrays in arguments and headers; a flat table is 1. A deeper one is malformed. More than the
+    /// default, 64, has no effect: nothing deeper is decoded.
     pub table_depth_max: usize,
     /// Bytes waiting to be sent on one connection. At the limit its consumers pause until the peer reads; the queue and
     /// other connections go on.
@@ -96,7 +98,7 @@ impl Default for Limits {
             frame_bytes_max: 131_072,
             frame_bytes_min: Self::FRAME_BYTES_FLOOR,
             message_bytes_max: 128 << 20,
-            table_depth_max: 32,
+            table_depth_max: table::DEPTH_MAX,
             output_buffer_bytes_max: 1 << 20,
             // Who embeds the broker knows what share of the machine it gets.
             ready_memory_bytes_max: 512 << 20,

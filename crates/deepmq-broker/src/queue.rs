@@ -80,6 +80,17 @@ pub struct Deleted {
     pub subscriptions: Vec<Subscription>,
 }
 
+/// Who is left when a consumer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsubscribed {
+    /// There was no such consumer, or it went with its queue.
+    Unknown,
+    /// It was one of several.
+    Others,
+    /// It was the last.
+    Last,
+}
+
 /// Why a queue takes no consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
@@ -208,14 +219,17 @@ impl Queue {
         Ok(state.model.subscribe(spec, subscription)?)
     }
 
-    /// Removes a consumer; true if it was the last one. What it holds stays unacked.
-    pub fn unsubscribe(&self, id: ConsumerId) -> bool {
+    /// Removes a consumer. What it holds stays unacked.
+    pub fn unsubscribe(&self, id: ConsumerId) -> Unsubscribed {
         let mut state = self.state.lock();
-        let last = state.model.unsubscribe(id).is_some() && state.model.consumers().is_empty();
-        if last {
-            state.flow.open(Waker::wake);
+        if state.model.unsubscribe(id).is_none() {
+            return Unsubscribed::Unknown;
         }
-        last
+        if !state.model.consumers().is_empty() {
+            return Unsubscribed::Others;
+        }
+        state.flow.open(Waker::wake);
+        Unsubscribed::Last
     }
 
     /// A consumer can take messages (again).

@@ -117,6 +117,14 @@ impl Value {
         }
     }
 
+    fn depth(&self) -> usize {
+        match self {
+            Self::Table(table) => table.depth(),
+            Self::Array(values) => 1 + values.iter().map(Self::depth).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     fn as_float(&self) -> Option<f64> {
         match *self {
             Self::F32(n) => Some(n.into()),
@@ -151,6 +159,11 @@ impl Table {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 
+    /// How many tables and arrays are nested in one another at most, this one included.
+    pub fn depth(&self) -> usize {
+        1 + self.0.iter().map(|(_, value)| value.depth()).max().unwrap_or(0)
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -180,6 +193,13 @@ mod tests {
         assert!(Value::F32(0.5).equivalent(&Value::F64(0.5)));
         assert!(!Value::str("5").equivalent(&Value::I32(5)));
         assert!(!Value::I32(5).equivalent(&Value::I32(6)));
+    }
+
+    #[test]
+    fn depth_counts_tables_and_arrays_on_the_longest_way_in() {
+        let inner: Table = [("a", Value::Array(vec![Value::Void]))].into_iter().collect();
+        let outer: Table = [("flat", Value::Void), ("t", Value::Table(inner))].into_iter().collect();
+        assert_eq!((Table::new().depth(), outer.depth()), (1, 3));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::codec::method::basic;
 use crate::outbox::{NewConsumer, OutConsumer};
 use crate::translate;
 use deepmq_broker::events::Event;
-use deepmq_broker::queue::{Outcome, Queue, SubscribeError};
+use deepmq_broker::queue::{Outcome, Queue, SubscribeError, Unsubscribed};
 use deepmq_broker::subscriber::{ConsumerKey, Subscription};
 use deepmq_model::queue::{ConsumeError, ConsumerSpec};
 use deepmq_model::topology::{Resource, TopologyError};
@@ -160,13 +160,16 @@ impl Session {
     /// Takes a consumer off its queue; true if it was the last.
     pub(super) fn take_off(&self, consumer: &OutConsumer) -> bool {
         let Some(id) = consumer.id() else { return false };
-        let last = consumer.queue.unsubscribe(id);
+        let left = consumer.queue.unsubscribe(id);
+        if left == Unsubscribed::Unknown {
+            return false;
+        }
         self.broker.events().publish(&Event::ConsumerCancelled {
             vhost: consumer.queue.vhost().clone(),
             queue: consumer.queue.name().clone(),
             tag: consumer.tag.clone(),
         });
-        last
+        left == Unsubscribed::Last
     }
 
     fn on_get(&mut self, number: u16, get: &basic::Get<'_>) -> Result<(), Failure> {

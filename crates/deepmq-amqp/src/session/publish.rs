@@ -11,7 +11,7 @@ use crate::codec::frame::{self, HEADER_BYTES, Kind};
 use crate::codec::method::basic;
 use crate::codec::publish::{PublishArgs, split_address};
 use crate::codec::{Frame, ReplyCode};
-use crate::translate;
+use crate::translate::{self, PropertyRules};
 use bytes::Bytes;
 use deepmq_broker::BatchSize;
 use deepmq_broker::events::Event;
@@ -235,13 +235,13 @@ impl Session {
         input: &[u8],
     ) -> Result<(), Failure> {
         let vhost = self.vhost.as_ref().ok_or_else(|| Failure::wrong_phase("starting"))?;
+        let rules = PropertyRules::new(self.user.as_deref(), self.broker.limits());
         let Batch { messages, router, .. } = &mut self.batch;
         if messages.entries.is_empty() {
             router.refresh(vhost.generation());
         }
         let message = messages.message(&entry, input);
-        let user = self.user.as_ref().map_or("", |user| &user.name);
-        translate::check_properties(message.properties, user)?;
+        translate::check_properties(message.properties, rules)?;
         let mut headers = || {
             let encoded = properties::headers(message.properties)?;
             table::decode(&mut Reader::new(encoded)).ok()

@@ -30,7 +30,8 @@ impl Rig {
     fn new(broker: &Broker) -> Self {
         let outbox = Outbox::new(1 << 20);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let session = Session::new(broker.clone(), outbox.clone(), peer);
+        let admission = broker.admit_connection(outbox.clone()).unwrap();
+        let session = Session::new(broker.clone(), outbox.clone(), peer, admission);
         Self { session, outbox, input: Vec::new(), output: Vec::new() }
     }
 

@@ -9,7 +9,7 @@ use super::settle::Verdict;
 use super::{Failure, Session};
 use crate::codec::method::tx;
 use crate::codec::publish::split_address;
-use crate::translate;
+use crate::translate::{self, PropertyRules};
 use deepmq_model::topology::RouteSet;
 use hashbrown::HashSet;
 
@@ -106,8 +106,10 @@ impl Session {
     pub(super) fn publish_later(&mut self, number: u16, whole: Owned) -> Result<(), Failure> {
         let vhost = self.vhost()?;
         let (exchange, key) = split_address(&whole.address).unwrap_or_default();
-        let user = self.user.as_ref().map_or("", |user| &user.name);
-        translate::check_properties(&whole.properties, user)?;
+        translate::check_properties(
+            &whole.properties,
+            PropertyRules::new(self.user.as_deref(), self.broker.limits()),
+        )?;
         vhost
             .route(exchange, key, &mut || None, &mut RouteSet::new(), &mut Vec::new())
             .map_err(|error| translate::route_error(error, exchange, vhost.name()))?;

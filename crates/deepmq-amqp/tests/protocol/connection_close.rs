@@ -134,3 +134,15 @@ async fn methods_that_do_not_exist_are_unimplemented() {
         peer.expect_connection_close(503, "COMMAND_INVALID - unimplemented method", cause).await;
     }
 }
+
+#[tokio::test]
+async fn a_stop_closes_connections_that_are_still_in_their_handshake() {
+    let broker = TestBroker::start().await;
+    let mut silent = RawPeer::connect(broker.address()).await;
+    let mut greeted = RawPeer::connect(broker.address()).await;
+    greeted.send_bytes(b"AMQP\0\0\x09\x01").await;
+    greeted.method(0).await;
+    broker.stop().await;
+    silent.expect_eof().await;
+    greeted.expect_eof().await;
+}

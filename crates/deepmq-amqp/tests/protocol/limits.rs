@@ -1,7 +1,7 @@
 //! Bounds: at one below, at the bound, and one beyond.
 
-use deepmq_amqp::codec::Method;
 use deepmq_amqp::codec::method::{basic, channel, exchange, queue};
+use deepmq_model::message::Properties;
 use deepmq_model::{Table, Value};
 use deepmq_testkit::{PATIENCE, RawPeer, TestBroker};
 use tokio::time::timeout;
@@ -131,18 +131,36 @@ async fn a_message_has_so_many_bytes() {
     assert_eq!(broker.depth("q").ready, 0);
 }
 
+fn nested(depth: usize) -> Table {
+    (1..depth).fold(Table::new(), |inner, _| [("k", Value::Table(inner))].into_iter().collect())
+}
+
 #[tokio::test]
-async fn tables_nest_so_deep() {
-    let broker = TestBroker::start().await;
-    let nested = |depth: usize| {
-        (1..depth).fold(Table::new(), |inner, _| [("k", Value::Table(inner))].into_iter().collect())
+async fn arguments_nest_as_deep_as_configured_and_no_deeper() {
+    for max in [64, 3] {
+        let broker = TestBroker::start_with(|config| config.limits.table_depth_max = max).await;
+        let mut peer = broker.peer().await;
+        peer.declare_with(1, queue::Declare { arguments: nested(max - 1), ..named("p") }).await;
+        peer.declare_with(1, queue::Declare { arguments: nested(max), ..named("q") }).await;
+        let text = "SYNTAX_ERROR - a table is nested deeper than the limit";
+        peer.fatal(1, queue::Declare { arguments: nested(max + 1), ..named("r") }, 502, text).await;
+    }
+}
+
+#[tokio::test]
+async fn headers_nest_as_deep_as_configured_and_no_deeper() {
+    let broker = TestBroker::start_with(|config| config.limits.table_depth_max = 3).await;
+    let properties = |depth| {
+        let mut encoded = Vec::new();
+        Properties { headers: Some(nested(depth)), ..Properties::default() }.encode(&mut encoded);
+        encoded
     };
     let mut peer = broker.peer().await;
-    peer.declare_with(1, queue::Declare { arguments: nested(64), ..named("q") }).await;
-    peer.send(1, queue::Declare { arguments: nested(65), ..named("r") }).await;
-    let close = peer.method(0).await;
-    let Method::Connection(deepmq_amqp::codec::method::connection::Method::Close(close)) = close else {
-        panic!("{close:?} came")
-    };
-    assert_eq!((close.reply_code, close.class_id, close.method_id), (502, 50, 10));
+    peer.declare(1, "q").await;
+    let publish = basic::Publish { routing_key: b"q", ..Default::default() };
+    peer.publish_with(1, &publish, &properties(3), b"as deep as allowed").await;
+    peer.publish_with(1, &publish, &properties(4), b"deeper").await;
+    let text = "SYNTAX_ERROR - a table is nested deeper than the limit";
+    peer.expect_connection_close(502, text, basic::Publish::ID).await;
+    assert_eq!(broker.depth("q").ready, 1);
 }

@@ -92,8 +92,8 @@ fn what_a_removed_consumer_holds_goes_to_another_once_it_comes_back() {
     let (old, new) = (Recorder::with_room(u32::MAX), Recorder::with_room(u32::MAX));
     let id = old.consume(&queue, 0, ALL);
     publish(&queue, &["a", "b"]);
-    assert!(queue.unsubscribe(id), "it was the last");
-    assert!(!queue.unsubscribe(id), "it is gone already");
+    assert_eq!(queue.unsubscribe(id), Unsubscribed::Last);
+    assert_eq!(queue.unsubscribe(id), Unsubscribed::Unknown);
     new.consume(&queue, 0, ALL);
     assert_eq!((new.take_positions(), counts(&queue)), (vec![], (0, 2)));
     settle(&queue, Some(id), &[0, 1], Outcome::Recover);
@@ -199,7 +199,10 @@ fn a_deleted_queue_ignores_everything() {
     settle(&queue, Some(id), &[0], REQUEUE);
     settle(&queue, Some(id), &[1], Outcome::Ack);
     assert_eq!(queue.subscribe(ALL, consumer.subscription(1)), Err(SubscribeError::Gone));
-    assert_eq!((fetch(&queue, false), queue.purge(), queue.unsubscribe(id)), (None, 0, false));
+    assert_eq!(
+        (fetch(&queue, false), queue.purge(), queue.unsubscribe(id)),
+        (None, 0, Unsubscribed::Unknown)
+    );
     assert_eq!(queue.delete(true, true).unwrap().ready, 0);
     assert_eq!((consumer.take_positions(), counts(&queue), queue.counters()), (vec![], (0, 0), counters));
     assert_eq!(memory.used(), 0);

@@ -4,6 +4,7 @@ mod concurrency;
 
 use super::*;
 use crate::events::{EventStream, Interest};
+use crate::queue::Unsubscribed;
 use crate::subscriber::recorder::{Recorder, publish};
 use crate::subscriber::{ConsumerKey, Subscriber};
 use deepmq_model::queue::ConsumerSpec;
@@ -154,10 +155,10 @@ fn an_auto_delete_queue_goes_with_its_last_consumer() {
     let (queue, _) = vhost.declare_queue("q", auto_delete(), ME).unwrap();
     let consumer = Recorder::with_room(0);
     let ids = [0, 1].map(|index| consumer.consume(&queue, index, ConsumerSpec::default()));
-    assert!(!queue.unsubscribe(ids[0]));
+    assert_eq!(queue.unsubscribe(ids[0]), Unsubscribed::Others);
     vhost.delete_if_abandoned(&queue);
     assert!(vhost.queue("q", ME).is_ok(), "one is left");
-    assert!(queue.unsubscribe(ids[1]));
+    assert_eq!(queue.unsubscribe(ids[1]), Unsubscribed::Last);
     vhost.delete_if_abandoned(&queue);
     assert!(vhost.queue("q", ME).is_err());
 }

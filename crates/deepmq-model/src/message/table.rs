@@ -46,6 +46,11 @@ pub fn skip(reader: &mut Reader<'_>) -> Result<(), Malformed> {
     skip_table(reader, DEPTH_MAX)
 }
 
+/// Whether at most `levels` tables and arrays are nested in one another in an encoded table. Allocates nothing.
+pub fn is_within(bytes: &[u8], levels: usize) -> bool {
+    skip_table(&mut Reader::new(bytes), levels).is_ok()
+}
+
 /// The value of `key` in an encoded table (with its length prefix), decoding that value alone. `None` if there is no such key or
 /// the bytes before it are malformed.
 pub fn find(bytes: &[u8], key: &str) -> Option<Value> {

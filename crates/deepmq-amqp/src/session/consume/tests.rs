@@ -19,7 +19,9 @@ const CHANNEL: u16 = 1;
 fn session() -> (Session, Arc<Queue>) {
     let broker = Broker::start(BrokerConfig::default(), Seam::simulated(1)).unwrap();
     let vhost = broker.vhost("/").unwrap();
-    let mut session = Session::new(broker, Outbox::new(1024 * 1024), ([127, 0, 0, 1], 1).into());
+    let outbox = Outbox::new(1024 * 1024);
+    let admission = broker.admit_connection(outbox.clone()).unwrap();
+    let mut session = Session::new(broker, outbox, ([127, 0, 0, 1], 1).into(), admission);
     let (queue, _) = vhost.declare_queue("q", QueueSpec::default(), session.id).unwrap();
     session.phase = Phase::Open;
     session.vhost = Some(vhost);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::Delivery;
-use crate::queue::{Outcome, Settlement};
+use crate::queue::{Outcome, Settlement, Unsubscribed};
 use crate::subscriber::recorder::settle;
 use deepmq_model::queue::{ConsumerId, Position};
 use parking_lot::Mutex;
@@ -187,7 +187,7 @@ fn queues_may_come_and_go_while_others_use_them() {
                     .for_each(|queue| assert!(queue.depth.ready <= queue.counters.published)),
                 3 => client.active.drain(..).for_each(|gone| {
                     let (queue, id) = &client.consumers[gone];
-                    if queue.unsubscribe(*id) {
+                    if queue.unsubscribe(*id) == Unsubscribed::Last {
                         vhost.delete_if_abandoned(queue);
                     }
                 }),
