@@ -3,8 +3,7 @@
 //! Owns little: closing is in `close`, blocking in `stall`.
 
 use super::{Failure, Session};
-use crate::codec::ReplyCode;
-use crate::codec::method::connection::Method;
+use crate::codec::method::connection::{Method, UpdateSecretOk};
 
 impl Session {
     pub(super) fn on_connection_method(&mut self, channel: u16, method: Method<'_>) -> Result<(), Failure> {
@@ -15,11 +14,8 @@ impl Session {
             Method::Close(close) => self.on_connection_close(&close),
             // A late answer.
             Method::CloseOk(_) => {}
-            // Passwords do not expire here, so there is nothing that a new secret could prolong.
-            Method::UpdateSecret(_) => {
-                let text = "New secret was refused by one of the backends";
-                return Err(Failure::hard(ReplyCode::NotAllowed, text));
-            }
+            // Passwords do not expire, so there is nothing that a new secret could prolong; RabbitMQ agrees to it too.
+            Method::UpdateSecret(_) => self.send(0, UpdateSecretOk {}),
             Method::StartOk(_) | Method::SecureOk(_) | Method::TuneOk(_) | Method::Open(_) => {
                 return Err(Failure::wrong_phase("running"));
             }
