@@ -220,12 +220,17 @@ impl Vhost {
     }
 
     pub(crate) fn delete_queues_owned_by(&self, owner: ConnectionId) {
+        let mut gone = Vec::new();
         let mut catalogue = self.write();
         for id in catalogue.topology.queues_owned_by(owner) {
             let Some(name) = catalogue.queue(id).map(|queue| queue.name().clone()) else { continue };
             if let Ok(deleted) = self.delete(&mut catalogue, id, DeleteIf::default()) {
-                self.farewell(&name, deleted);
+                gone.push((name, deleted));
             }
+        }
+        drop(catalogue);
+        for (name, deleted) in gone {
+            self.farewell(&name, deleted);
         }
     }
 
