@@ -2,6 +2,7 @@
 //!
 //! Owns the contract between queues and front-ends. Must not know any protocol.
 
+use crate::connection::ConnectionId;
 use crate::message::Delivery;
 use crate::queue::Queue;
 use smallvec::SmallVec;
@@ -18,8 +19,8 @@ pub struct ConsumerKey {
     pub index: u32,
 }
 
-/// A connection that takes deliveries. All calls come with the queue's lock held: they must be short, must not block
-/// and must not call back into a queue.
+/// A connection that takes deliveries. [`Subscriber::reserve`], [`Subscriber::release`] and [`Subscriber::deliver`] come
+/// with the queue's lock held: they must be short, must not block and must not call back into a queue.
 pub trait Subscriber: Debug + Send + Sync {
     /// How many of `want` messages of about `message_bytes` each the consumer takes now. After 0 the subscriber calls
     /// [`Queue::resume`] on `queue` as soon as there is room.
@@ -31,7 +32,7 @@ pub trait Subscriber: Debug + Send + Sync {
     /// Takes deliveries, as many as were reserved at most.
     fn deliver(&self, consumer: ConsumerKey, deliveries: &mut dyn Iterator<Item = Delivery<'_>>);
 
-    /// Its queue is gone, and the consumer with it.
+    /// Its queue is gone, and the consumer with it. Called without any lock held.
     fn cancelled(&self, consumer: ConsumerKey);
 
     /// There is something to send. Called without any lock held.
@@ -45,6 +46,8 @@ pub struct Subscription {
     pub subscriber: Arc<dyn Subscriber>,
     /// The consumer within it.
     pub key: ConsumerKey,
+    /// The connection's number, for inspection.
+    pub connection: ConnectionId,
     /// What clients call the consumer, for inspection.
     pub tag: deepmq_model::Name,
 }
