@@ -13,6 +13,7 @@ pub use flow::Ticket;
 pub use settlement::{Outcome, Settlement, Settlements};
 
 use crate::backlog::{Backlog, BatchSize};
+use crate::connection::ConnectionId;
 use crate::events::{Event, Events};
 use crate::memory::Memory;
 use crate::message::{Delivery, MessageRef};
@@ -61,6 +62,8 @@ pub struct Depth {
 pub struct ConsumerInfo {
     /// Its tag.
     pub tag: Name,
+    /// The connection it is on: see [`Broker::connections`](crate::Broker::connections).
+    pub connection: ConnectionId,
     /// The channel it is on.
     pub channel: u16,
     /// What it asked for.
@@ -172,6 +175,7 @@ impl Queue {
         let state = self.state.lock();
         let info = |consumer: &model::Consumer<Subscription>| ConsumerInfo {
             tag: consumer.handle.tag.clone(),
+            connection: consumer.handle.connection,
             channel: consumer.handle.key.channel,
             spec: consumer.spec(),
             in_flight: consumer.in_flight(),

@@ -5,6 +5,7 @@
 #[cfg(test)]
 pub(crate) mod recorder;
 
+use crate::connection::ConnectionId;
 use crate::message::Delivery;
 use crate::queue::Queue;
 use smallvec::SmallVec;
@@ -21,8 +22,8 @@ pub struct ConsumerKey {
     pub index: u32,
 }
 
-/// A connection that takes deliveries. All calls come with the queue's lock held: they must be short, must not block
-/// and must not call back into a queue.
+/// A connection that takes deliveries. [`Subscriber::reserve`], [`Subscriber::release`] and [`Subscriber::deliver`] come
+/// with the queue's lock held: they must be short, must not block and must not call back into a queue.
 ///
 /// A subscriber forgets a consumer only once that is off its queue ([`Queue::unsubscribe`], or `cancelled`): until then
 /// messages may be on their way to it.
@@ -51,6 +52,8 @@ pub struct Subscription {
     pub subscriber: Arc<dyn Subscriber>,
     /// The consumer within it.
     pub key: ConsumerKey,
+    /// The connection's number, for inspection.
+    pub connection: ConnectionId,
     /// What clients call the consumer, for inspection.
     pub tag: deepmq_model::Name,
 }

@@ -120,7 +120,7 @@ impl<C> Queue<C> {
     ///
     /// `reserve(consumer, want)` says how many messages a consumer's connection takes now; with 0 the consumer is
     /// paused until [`Queue::resume`]. What was assigned stands in each touched consumer, for
-    /// [`Consumers::take_assigned`]. Returns whether anything was assigned.
+    /// [`Queue::drain_assigned`]. Returns whether anything was assigned.
     pub fn dispatch(&mut self, mut reserve: impl FnMut(&C, u32) -> u32) -> bool {
         let mut any = false;
         while !self.ready.is_empty() {

@@ -111,7 +111,8 @@ impl Session {
             })
             .ok_or_else(|| Failure::hard(ReplyCode::ChannelError, "expected 'channel.open'"))??;
         let key = ConsumerKey { channel: number, index };
-        let subscription = Subscription { subscriber: self.outbox.clone(), key, tag: tag.clone() };
+        let subscription =
+            Subscription { subscriber: self.outbox.clone(), key, connection: self.id, tag: tag.clone() };
         let id = match queue.subscribe(spec, subscription) {
             Ok(id) => id,
             Err(error) => {

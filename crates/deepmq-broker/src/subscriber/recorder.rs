@@ -54,7 +54,12 @@ impl Recorder {
 
     pub(crate) fn subscription(self: &Arc<Self>, index: u32) -> Subscription {
         let key = ConsumerKey { channel: 1, index };
-        Subscription { subscriber: self.clone(), key, tag: format!("c{index}").as_str().into() }
+        Subscription {
+            subscriber: self.clone(),
+            connection: crate::connection::ConnectionId(1),
+            key,
+            tag: format!("c{index}").as_str().into(),
+        }
     }
 
     /// Takes out what came since the last time.

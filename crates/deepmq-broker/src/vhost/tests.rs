@@ -255,7 +255,8 @@ fn consumers_are_told_before_the_name_is_free_again_and_woken_without_any_lock()
     for name in ["one", "two"] {
         let (queue, _) = vhost.declare_queue(name, exclusive(), ME).unwrap();
         let key = ConsumerKey { channel: 1, index: 0 };
-        let subscription = Subscription { subscriber: watch.clone(), key, tag: "c".into() };
+        let subscription =
+            Subscription { subscriber: watch.clone(), connection: ConnectionId(1), key, tag: "c".into() };
         queue.subscribe(ConsumerSpec::default(), subscription).unwrap();
     }
     delete(&vhost, "one", ME, DeleteIf::default()).unwrap();

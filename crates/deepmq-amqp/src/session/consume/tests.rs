@@ -67,7 +67,7 @@ fn go_while_messages_come(go: impl FnOnce(&mut Session)) {
     let (sender, asked) = channel();
     let gate = Arc::new(Gate { asked: sender, session: session.outbox.clone() });
     let key = ConsumerKey { channel: 1, index: 0 };
-    let subscription = Subscription { subscriber: gate, key, tag: "gate".into() };
+    let subscription = Subscription { subscriber: gate, connection: session.id, key, tag: "gate".into() };
     let id = queue.subscribe(ConsumerSpec::default(), subscription).unwrap();
     queue.resume(id, &mut Wakes::default());
 

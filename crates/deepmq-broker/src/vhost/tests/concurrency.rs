@@ -106,7 +106,12 @@ impl Client {
     fn subscribe(&mut self, queue: &Arc<Queue>) {
         let (index, prefetch_count) = (self.consumers.len(), self.numbers.below(4));
         let key = ConsumerKey { channel: 1, index: u32::try_from(index).unwrap() };
-        let subscription = Subscription { subscriber: self.inbox.clone(), key, tag: "c".into() };
+        let subscription = Subscription {
+            subscriber: self.inbox.clone(),
+            connection: ConnectionId(1),
+            key,
+            tag: "c".into(),
+        };
         let spec = ConsumerSpec {
             prefetch_count: u32::try_from(prefetch_count).unwrap(),
             ..ConsumerSpec::default()
