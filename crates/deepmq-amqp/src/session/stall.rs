@@ -53,11 +53,14 @@ impl Session {
         true
     }
 
-    /// Whether it is said of deliveries, and not part of a transaction. All of these pass, or their order would change.
+    /// Whether it is said of deliveries, and not part of a transaction. All of these pass, or their order would change; but
+    /// on a channel with an unfinished publish, the rest of which is parked, none does.
     fn settles_at_once(&self, frame: &Frame<'_>) -> bool {
         let settles = matches!(frame.payload, [0, 60, 0, 80 | 90 | 120, ..]) && frame.kind == Kind::Method;
         let channel = self.channels.get(&frame.channel);
-        settles && channel.is_some_and(|channel| !matches!(channel.mode, Mode::Tx(_)))
+        settles
+            && channel
+                .is_some_and(|channel| channel.content.is_none() && !matches!(channel.mode, Mode::Tx(_)))
     }
 
     fn block(&mut self) {

@@ -90,6 +90,37 @@ async fn acks_and_nacks_behind_a_blocked_publish_keep_their_order() {
 }
 
 #[tokio::test]
+async fn an_ack_after_a_publish_of_which_the_end_is_parked_waits_with_it() {
+    let broker =
+        TestBroker::start_with(|config| config.limits.ready_memory_bytes_max = 2 * MESSAGE_BYTES).await;
+    let mut peer = broker.peer().await;
+    peer.open_channel(2).await;
+    peer.declare(1, "q").await;
+    peer.declare(1, "small").await;
+    peer.publish(1, "", "small", "m").await;
+    let got = peer.get(2, "small", false).await.expect("a message").get_ok.delivery_tag;
+    let publish = basic::Publish { routing_key: b"q", ..Default::default() };
+    let whole = peer.message(2, &publish, &[0, 0], b"in two pieces");
+    let (begun, rest) = whole.split_at(whole.len() - 21);
+    peer.send_bytes(begun).await;
+    for _ in 0..3 {
+        peer.publish(1, "", "q", vec![b'x'; MESSAGE_BYTES]).await;
+    }
+    peer.expect(0, BLOCKED).await;
+    peer.send_bytes(rest).await;
+    peer.ack(2, got, false).await;
+    let mut consumer = broker.peer().await;
+    consumer.consume(1, "q", "c").await;
+    let bodies = consumer.deliveries(1, 2).await;
+    assert_eq!(bodies.len(), 2);
+    consumer.ack(1, 2, true).await;
+    peer.expect(0, connection::Unblocked {}).await;
+    let late = [consumer.delivery(1).await, consumer.delivery(1).await];
+    assert!(late.iter().any(|delivery| delivery.content.body == b"in two pieces"));
+    until(|| broker.depth("small").unacked == 0).await;
+}
+
+#[tokio::test]
 async fn what_a_transaction_settles_stays_part_of_it_while_blocked() {
     let (broker, mut peer) = full().await;
     peer.open_channel(2).await;
