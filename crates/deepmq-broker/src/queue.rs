@@ -284,7 +284,7 @@ impl Queue {
         let mut state = self.state.lock();
         let purged = state.model.purge();
         let fresh = (purged.first, purged.end);
-        for (start, end) in purged.returned.ranges().chain((fresh.0 < fresh.1).then_some(fresh)) {
+        for (start, end) in purged.older.ranges().chain((fresh.0 < fresh.1).then_some(fresh)) {
             state.backlog.complete_range(start, end);
         }
         state.counters.discarded += purged.count();

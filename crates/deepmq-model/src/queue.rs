@@ -65,6 +65,16 @@ impl<C> Queue<C> {
         &self.consumers
     }
 
+    /// Takes over what an earlier life of the queue left, see [`Ready::restore`].
+    pub fn restore(&mut self, next: Position, returned: PositionSet, kept: PositionSet) {
+        self.ready.restore(next, returned, kept);
+    }
+
+    /// The position of the next new message.
+    pub fn next(&self) -> Position {
+        self.ready.tail()
+    }
+
     /// Takes `count` new messages at the tail; returns the position of the first.
     pub fn publish(&mut self, count: u64) -> Position {
         self.ready.push(count)

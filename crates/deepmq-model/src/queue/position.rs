@@ -70,6 +70,24 @@ impl PositionSet {
         true
     }
 
+    /// Adds all from `start` to `end` (exclusive), none of which may be in the set.
+    pub fn insert_range(&mut self, start: Position, end: Position) {
+        if start >= end {
+            return;
+        }
+        debug_assert!(self.ranges.range(start.0..end.0).next().is_none(), "ranges are disjoint");
+        self.len += end.0 - start.0;
+        let before = self.ranges.range(..start.0).next_back().map(|(&first, &last)| (first, last));
+        let first = before.filter(|&(_, last)| last == start.0).map_or(start.0, |(first, _)| first);
+        let last = self.ranges.remove(&end.0).unwrap_or(end.0);
+        self.ranges.insert(first, last);
+    }
+
+    /// The first position.
+    pub fn first(&self) -> Option<Position> {
+        self.ranges.first_key_value().map(|(&start, _)| Position(start))
+    }
+
     /// Removes and returns up to `max` consecutive positions from the front.
     pub fn pop_run(&mut self, max: u32) -> Option<Run> {
         let mut entry = self.ranges.first_entry()?;
@@ -113,6 +131,17 @@ mod tests {
             let flat: Vec<u64> = set.ranges().flat_map(|(a, b)| a.0..b.0).collect();
             prop_assert_eq!(flat, plain.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn ranges_are_added_whole_and_merge_with_their_neighbours() {
+        let mut set = PositionSet::default();
+        for (start, end) in [(10, 20), (0, 5), (5, 10), (7, 7), (30, 31)] {
+            set.insert_range(Position(start), Position(end));
+        }
+        let ranges: Vec<_> = set.ranges().map(|(start, end)| (start.0, end.0)).collect();
+        assert_eq!((ranges, set.len()), (vec![(0, 20), (30, 31)], 21));
+        assert_eq!(set.first(), Some(Position(0)));
     }
 
     #[test]

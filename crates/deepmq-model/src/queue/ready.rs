@@ -1,14 +1,17 @@
-//! The ready messages of a queue, in order: those that came back, then the fresh ones.
+//! The ready messages of a queue, in order: those that came back, those kept from an earlier life, then the fresh ones.
 //!
-//! Owns order and the redelivered mark. A position below `fresh` was handed out before; so a message that is ready
-//! costs no memory, and one that came back costs a share of a range.
+//! Owns order and the redelivered mark. So a message that is ready costs no memory, and one that came back or was kept
+//! costs a share of a range.
 
 use super::{Handed, Position, PositionSet, Run};
 
 /// What is ready.
 #[derive(Debug, Default)]
 pub struct Ready {
+    /// Handed out before.
     returned: PositionSet,
+    /// Restored, and not handed out before as far as is known.
+    kept: PositionSet,
     fresh: Position,
     tail: Position,
 }
@@ -16,9 +19,9 @@ pub struct Ready {
 /// What a purge removed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Messages that had been handed out before.
-    pub returned: PositionSet,
-    /// Messages that had not: from the first position on.
+    /// Messages from before those.
+    pub older: PositionSet,
+    /// Fresh messages: from the first position on.
     pub first: Position,
     /// Up to this, exclusive.
     pub end: Position,
@@ -27,14 +30,19 @@ pub struct Purged {
 impl Purged {
     /// How many messages that is.
     pub fn count(&self) -> u64 {
-        self.returned.len() + (self.end.0 - self.first.0)
+        self.older.len() + (self.end.0 - self.first.0)
     }
 }
 
 impl Ready {
+    /// The position of the next fresh message.
+    pub fn tail(&self) -> Position {
+        self.tail
+    }
+
     /// How many are ready.
     pub fn len(&self) -> u64 {
-        self.returned.len() + (self.tail.0 - self.fresh.0)
+        self.returned.len() + self.kept.len() + (self.tail.0 - self.fresh.0)
     }
 
     /// Whether none is.
@@ -59,8 +67,23 @@ impl Ready {
 
     /// Takes up to `max` from the front that are consecutive and alike; true: they were handed out before.
     pub fn pop_run(&mut self, max: u32) -> (Run, bool) {
-        if let Some(run) = self.returned.pop_run(max) {
-            return (run, true);
+        let (returned, kept) = (self.returned.first(), self.kept.first());
+        // Positions decide, so each of the two is taken from only up to where the other begins.
+        let upto = |from: Option<Position>, other: Option<Position>| match (from, other) {
+            (Some(from), Some(other)) if other < from => 0,
+            (Some(from), Some(other)) => u32::try_from(other.0 - from.0).map_or(max, |count| count.min(max)),
+            (Some(_), None) => max,
+            (None, _) => 0,
+        };
+        for (set, upto, again) in [
+            (&mut self.returned, upto(returned, kept), true),
+            (&mut self.kept, upto(kept, returned), false),
+        ] {
+            if upto > 0
+                && let Some(run) = set.pop_run(upto)
+            {
+                return (run, again);
+            }
         }
         let count = u32::try_from(self.tail.0 - self.fresh.0).map_or(max, |fresh| fresh.min(max));
         let run = Run { first: self.fresh, count };
@@ -74,9 +97,67 @@ impl Ready {
         self.returned.insert(position);
     }
 
+    /// Takes over messages from an earlier life of the queue, which ended before `next`: those that were handed out then,
+    /// and those that were not. Only for a queue without messages.
+    pub fn restore(&mut self, next: Position, returned: PositionSet, kept: PositionSet) {
+        debug_assert!(self.tail == Position(0) && self.is_empty(), "a queue is restored before it is used");
+        *self = Self { returned, kept, fresh: next, tail: next };
+    }
+
     /// Removes everything.
     pub fn clear(&mut self) -> Purged {
         let first = std::mem::replace(&mut self.fresh, self.tail);
-        Purged { returned: std::mem::take(&mut self.returned), first, end: self.tail }
+        let mut older = std::mem::take(&mut self.returned);
+        for (start, end) in std::mem::take(&mut self.kept).ranges() {
+            older.insert_range(start, end);
+        }
+        Purged { older, first, end: self.tail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(ranges: &[(u64, u64)]) -> PositionSet {
+        let mut set = PositionSet::default();
+        for &(start, end) in ranges {
+            set.insert_range(Position(start), Position(end));
+        }
+        set
+    }
+
+    #[test]
+    fn restored_messages_come_in_their_order_and_only_those_handed_out_are_marked() {
+        let mut ready = Ready::default();
+        ready.restore(Position(10), set(&[(1, 3), (6, 7)]), set(&[(0, 1), (3, 5), (8, 9)]));
+        ready.push(2);
+        assert_eq!(ready.len(), 9);
+        let mut seen = Vec::new();
+        while !ready.is_empty() {
+            let (run, again) = ready.pop_run(10);
+            seen.extend((run.first.0..run.end().0).map(|at| (at, again)));
+        }
+        let marked = |at| [1, 2, 6].contains(&at);
+        assert_eq!(seen, [0, 1, 2, 3, 4, 6, 8, 10, 11].map(|at| (at, marked(at))));
+    }
+
+    #[test]
+    fn a_kept_message_that_comes_back_is_marked() {
+        let mut ready = Ready::default();
+        ready.restore(Position(5), PositionSet::default(), set(&[(2, 4)]));
+        let first = ready.pop().unwrap();
+        ready.put_back(first.position);
+        assert_eq!(ready.pop(), Some(Handed { position: Position(2), redelivered: true }));
+        assert_eq!(ready.pop(), Some(Handed { position: Position(3), redelivered: false }));
+    }
+
+    #[test]
+    fn clearing_takes_the_old_and_the_fresh() {
+        let mut ready = Ready::default();
+        ready.restore(Position(5), set(&[(0, 1)]), set(&[(2, 4)]));
+        ready.push(3);
+        assert_eq!(ready.clear().count(), 6);
+        assert!(ready.is_empty());
     }
 }

@@ -184,6 +184,6 @@ fn a_million_neighbours_that_come_back_cost_one_range() {
     }
     assert_eq!((queue.ready(), queue.unacked()), (COUNT, 0));
     let purged = queue.purge();
-    assert_eq!(purged.returned.ranges().collect::<Vec<_>>(), [(Position(0), Position(COUNT))]);
+    assert_eq!(purged.older.ranges().collect::<Vec<_>>(), [(Position(0), Position(COUNT))]);
     assert_eq!(purged.count(), COUNT);
 }

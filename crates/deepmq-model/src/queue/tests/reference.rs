@@ -214,7 +214,7 @@ impl Pair {
         let purged = self.queue.purge();
         let fresh = (purged.first, purged.end);
         let all: BTreeSet<u64> =
-            purged.returned.ranges().chain([fresh]).flat_map(|(start, end)| start.0..end.0).collect();
+            purged.older.ranges().chain([fresh]).flat_map(|(start, end)| start.0..end.0).collect();
         assert_eq!(purged.count(), all.len() as u64);
         assert_eq!(all, self.ready);
         self.done.append(&mut self.ready);

@@ -1,0 +1,75 @@
+//! What a data directory held: the topology, and the messages of each queue.
+//!
+//! Owns the way from the store's numbers back to messages. Must not know queues at run time.
+
+use super::DurableError;
+use super::change::Change;
+use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
+use bytes::Bytes;
+use deepmq_model::queue::{Position, PositionSet};
+use deepmq_storage::{Recovered, Store};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    store: Arc<Store>,
+    found: Recovered,
+    /// Changes that lead to the topology.
+    pub(crate) changes: Vec<Change>,
+}
+
+/// What a queue goes on with.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// The position of the next message.
+    pub(crate) next: Position,
+    /// Positions of the messages that are still needed.
+    pub(crate) messages: PositionSet,
+}
+
+impl Recovery {
+    pub(super) fn read(store: &Arc<Store>, found: Recovered) -> Result<Self, DurableError> {
+        let mut changes =
+            Change::decode_all(found.snapshot.as_deref().unwrap_or_default()).map_err(DurableError::Topology)?;
+        for (_, bytes) in &found.topology {
+            changes.extend(Change::decode_all(bytes).map_err(DurableError::Topology)?);
+        }
+        if found.torn_bytes > 0 {
+            tracing::info!(bytes = found.torn_bytes, "cut off what a crash left unfinished in the journal");
+        }
+        for damage in &found.damage {
+            tracing::error!(%damage, "the data directory is damaged, the rest is served");
+        }
+        Ok(Self { store: store.clone(), found, changes })
+    }
+
+    /// Whether the broker was stopped in order.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.found.clean
+    }
+
+    /// What each queue goes on with, by number.
+    pub(crate) fn queues(&self) -> BTreeMap<u64, Kept> {
+        let kept = |(&number, queue): (&u64, &deepmq_storage::RecoveredQueue)| {
+            let mut messages = PositionSet::default();
+            for range in queue.in_journal.iter() {
+                messages.insert_range(Position(range.start), Position(range.end));
+            }
+            (number, Kept { next: Position(queue.state.next), messages })
+        };
+        self.found.queues.iter().map(kept).collect()
+    }
+
+    /// Hands over every message with its queue's number and its position, in order within each queue.
+    pub(crate) fn replay(&self, mut take: impl FnMut(u64, Position, MessageRef<'_>)) -> Result<(), DurableError> {
+        self.found.replay(&self.store, |number, sequence, message| {
+            let shared = Bytes::copy_from_slice(if message.body.len() < SHARED_BODY_BYTES_MIN { &[] } else { message.body });
+            let body = if shared.is_empty() { Body::Inline(message.body) } else { Body::Shared(&shared) };
+            let message = MessageRef { address: message.address, properties: message.properties, body };
+            take(number, Position(sequence), message);
+        })?;
+        Ok(())
+    }
+}
