@@ -1,8 +1,35 @@
-//! The floor of the broker: the seam through which time, randomness and the disk enter.
+//! The floor of the broker: the seam through which time, randomness and the disk enter, and all that is kept on disk.
 //!
-//! Owns the traits of that seam, their real implementations and their simulated ones. Must not know messages, queues'
-//! semantics, protocols or tokio.
+//! Owns the traits of that seam, their real implementations and their simulated ones; the journal that makes things
+//! durable, the segments that hold what memory does not, and what is read back at the start. Knows queues as numbers,
+//! messages as numbered bytes. Must not know what is in them, queues' semantics, protocols or tokio.
+//!
+//! ```text
+//! BatchBuilder -> Journal::append -> run_once: write, sync -> mark moves -> waiters        (in)
+//! blocks -> Store::append_block -> checkpoint -> the oldest journal file is recycled       (later)
+//! Store::open -> Recovered: snapshot, topology, states -> replay: messages of the journal  (at the start)
+//! ```
 
+mod bytes;
+mod checkpoint;
+mod data_dir;
+mod failure;
+mod format;
+mod journal;
+mod layout;
+mod ranges;
+mod record;
+mod recover;
 pub mod seam;
+mod segment;
+mod snapshot;
+mod store;
 
+pub use failure::StorageFailure;
+pub use journal::{AppendError, Appended, Blocker, Durability, Journal, JournalThread, Reclaim};
+pub use ranges::RangeSet;
+pub use record::{Batch, BatchBuilder, Draft, Lsn, Message, Placement, QueueState, Settlement};
+pub use recover::{Damage, Recovered, RecoveredQueue, ReplayError};
 pub use seam::Seam;
+pub use segment::{BlockRef, NewBlock, ReadBlock, ReadError, SegmentStats};
+pub use store::{OpenError, Options, Store};

@@ -1,6 +1,7 @@
-//! The disk: directories and the lock that keeps a data directory to one broker.
+//! The disk: directories, files and the lock that keeps a data directory to one broker.
 //!
-//! Owns every call to the file system. Must not know what the files mean.
+//! Owns every call to the file system, and the rule of what survives a crash: file content after [`DiskFile::sync_data`],
+//! names after [`Disk::sync_dir`] of the directory they are in, nothing else. Must not know what the files mean.
 
 mod real;
 mod sim;
@@ -8,6 +9,7 @@ mod sim;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use real::RealDisk;
 pub use sim::SimDisk;
@@ -28,6 +30,107 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// [`LockError::Held`] at once, without waiting, if anyone holds the lock, this process included.
     /// [`LockError::Io`] if the file can not be opened or written.
     fn lock(&self, path: &Path) -> Result<LockGuard, LockError>;
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// What the file system says: missing, not permitted, too many open, no space.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Gives the file at `from` the name `to`, at once and in place of a file of that name.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file; who has it open can go on using it.
+    ///
+    /// # Errors
+    /// What the file system says, also that it is missing.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// What the file system says, also that it is not empty.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// What is in a directory, in the order of names. Names that are not UTF-8 are left out: they are not ours.
+    ///
+    /// # Errors
+    /// What the file system says, also that it is missing.
+    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>>;
+
+    /// Makes the names in a directory durable: those created, renamed and removed before.
+    ///
+    /// # Errors
+    /// What the file system says. A name's fate is then unknown.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Bytes that can still be written to the file system `dir` is on.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// To read; it must exist.
+    Read,
+    /// To read and write; it must exist.
+    Write,
+    /// To read and write; created, or emptied if it exists.
+    Create,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, without the directory.
+    pub name: String,
+    /// Whether it is a directory itself.
+    pub is_dir: bool,
+}
+
+/// An open file. There is no position: reads and writes say where.
+pub trait DiskFile: fmt::Debug + Send + Sync {
+    /// Reads from `offset` until the buffer is full or the file ends, and says how many bytes that were.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all the parts, one after the other, from `offset` on; the file grows as needed.
+    ///
+    /// # Errors
+    /// What the file system says. Any piece may have been written.
+    fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()>;
+
+    /// Makes the content and the length durable.
+    ///
+    /// # Errors
+    /// What the file system says. What was written since the last sync may be lost even if a later sync succeeds.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Takes the room for `bytes` bytes from the start; a shorter file grows to that, reading zeros.
+    ///
+    /// # Errors
+    /// What the file system says, most of all that there is no space.
+    fn preallocate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Cuts the file to `bytes` bytes, or lengthens it with zeros.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn truncate(&self, bytes: u64) -> io::Result<()>;
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn size(&self) -> io::Result<u64>;
 }
 
 /// A lock that is held. Dropping it lets go.

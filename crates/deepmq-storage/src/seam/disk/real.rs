@@ -3,13 +3,15 @@
 //! Owns the calls to the operating system. Must not know what the files mean.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::io::{Errno, pwritev};
 
-use super::{Disk, LockError, LockGuard};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode};
 
 /// The machine's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +28,115 @@ impl Disk for RealDisk {
             |file| Ok(LockGuard::new(file)),
         )
     }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = File::options();
+        options.read(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::Write => {
+                options.write(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true).truncate(true);
+            }
+        }
+        Ok(Arc::new(options.open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let is_dir = entry.file_type()?.is_dir();
+            entries.extend(entry.file_name().into_string().ok().map(|name| Entry { name, is_dir }));
+        }
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(entries)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let facts = statvfs(dir)?;
+        Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    }
 }
+
+impl DiskFile for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match FileExt::read_at(self, rest, offset + done as u64) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        if let [part] = parts {
+            return self.write_all_at(part, offset);
+        }
+        let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let (mut rest, mut offset) = (slices.as_mut_slice(), offset);
+        IoSlice::advance_slices(&mut rest, 0); // drops empty parts at the front
+        while !rest.is_empty() {
+            match pwritev(self, rest.get(..IOV_MAX).unwrap_or(rest), offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut rest, written);
+                    offset += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Self::sync_data(self)
+    }
+
+    fn preallocate(&self, bytes: u64) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        match rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => return Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if self.metadata()?.len() < bytes { self.set_len(bytes) } else { Ok(()) }
+    }
+
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+/// Slices the system takes in one call.
+const IOV_MAX: usize = 1024;
 
 /// The locked file, or the id of the process that holds it.
 fn take_lock(path: &Path) -> io::Result<Result<File, Option<u32>>> {

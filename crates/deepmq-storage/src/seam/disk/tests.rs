@@ -69,3 +69,96 @@ fn the_lock_file_holds_the_process_id_and_outlives_the_lock() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
     std::fs::remove_dir_all(&root).unwrap();
 }
+
+#[test]
+fn files_are_written_and_read_by_position_and_grow_as_needed() {
+    on_both_disks(|disk, root| {
+        disk.create_dir_all(root).unwrap();
+        let file = disk.open(&root.join("a"), OpenMode::Create).unwrap();
+        file.write_at(&[b"", b"cd", b"", b"ef"], 2).unwrap();
+        file.write_at(&[b"ab"], 0).unwrap();
+        let mut buffer = [0; 10];
+        assert_eq!(file.read_at(&mut buffer, 1).unwrap(), 5);
+        assert_eq!(&buffer[..5], b"bcdef");
+        assert_eq!(file.read_at(&mut buffer, 100).unwrap(), 0);
+        file.preallocate(9).unwrap();
+        assert_eq!(file.size().unwrap(), 9);
+        file.preallocate(4).unwrap();
+        assert_eq!(file.size().unwrap(), 9);
+        file.truncate(3).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(file.read_at(&mut buffer, 0).unwrap(), 3);
+        disk.open(&root.join("a"), OpenMode::Read).unwrap().write_at(&[b"x"], 0).unwrap_err();
+    });
+}
+
+#[test]
+fn names_are_listed_renamed_and_removed() {
+    on_both_disks(|disk, root| {
+        disk.create_dir_all(&root.join("d/inner")).unwrap();
+        for name in ["b", "a"] {
+            disk.open(&root.join(name), OpenMode::Create).unwrap().write_at(&[name.as_bytes()], 0).unwrap();
+        }
+        disk.rename(&root.join("b"), &root.join("a")).unwrap();
+        let entry = |name: &str, is_dir| Entry { name: name.to_owned(), is_dir };
+        assert_eq!(disk.list(root).unwrap(), [entry("a", false), entry("d", true)]);
+        let mut content = [0; 2];
+        let read = disk.open(&root.join("a"), OpenMode::Read).unwrap().read_at(&mut content, 0).unwrap();
+        assert_eq!(&content[..read], b"b");
+        disk.sync_dir(root).unwrap();
+        assert_eq!(disk.remove_dir(&root.join("d")).unwrap_err().kind(), io::ErrorKind::DirectoryNotEmpty);
+        disk.remove_dir(&root.join("d/inner")).unwrap();
+        disk.remove(&root.join("a")).unwrap();
+        assert_eq!(disk.remove(&root.join("a")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let missing = disk.open(&root.join("a"), OpenMode::Write).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert!(disk.free_bytes(root).unwrap() > 0);
+    });
+}
+
+/// A synced file `/kept` of 1,024 bytes of 1, then un-synced: 2 written over it, and a file `/new`.
+fn half_synced() -> SimDisk {
+    let disk = SimDisk::new();
+    disk.create_dir_all(Path::new("/")).unwrap();
+    let file = disk.open(Path::new("/kept"), OpenMode::Create).unwrap();
+    file.write_at(&[&[1; 1024]], 0).unwrap();
+    file.sync_data().unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    disk.sync_dir(Path::new("")).unwrap_err();
+    file.write_at(&[&[2; 1024]], 0).unwrap();
+    disk.open(Path::new("/new"), OpenMode::Create).unwrap();
+    disk
+}
+
+fn sectors(disk: &SimDisk) -> Vec<u8> {
+    let mut bytes = [0; 1024];
+    assert_eq!(disk.open(Path::new("/kept"), OpenMode::Read).unwrap().read_at(&mut bytes, 0).unwrap(), 1024);
+    bytes.chunks(512).map(|sector| *sector.iter().max().unwrap()).collect()
+}
+
+#[test]
+fn a_crash_keeps_what_was_synced_and_any_sectors_of_the_rest() {
+    let disk = half_synced();
+    let root_is_synced = |seed| disk.crash(seed).list(Path::new("/")).is_ok();
+    assert!(!root_is_synced(0), "nobody can sync the root's name");
+    let outcomes: std::collections::BTreeSet<_> =
+        (0..256).filter(|seed| seed >> 2 & 3 == 1).map(|seed| sectors(&disk.crash(seed))).collect();
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), [[1, 1], [1, 2], [2, 1], [2, 2]]);
+    assert_eq!(sectors(&disk.crash(0b0100)), [1, 1]);
+    assert_eq!(sectors(&disk.image()), [2, 2]);
+}
+
+#[test]
+fn the_asked_operation_fails_and_after_a_crash_all_do() {
+    let disk = half_synced();
+    let done = disk.operations();
+    disk.fail_at(done + 2, 28);
+    let file = disk.open(Path::new("/kept"), OpenMode::Write).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(file.sync_data().unwrap_err().raw_os_error(), Some(28));
+    file.sync_data().unwrap();
+    disk.crash_at(disk.operations());
+    file.sync_data().unwrap_err();
+    disk.remove(Path::new("/kept")).unwrap_err();
+    assert_eq!(sectors(&disk), [2, 2]);
+}

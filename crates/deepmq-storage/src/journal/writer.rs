@@ -1,0 +1,185 @@
+//! The one who writes the journal's files.
+//!
+//! Owns the open file, the order of write, sync and mark, and the life of files: prepared ahead, filled, recycled under a
+//! new number. Must not know who waits.
+
+use super::active::{Chunk, Group};
+use super::files::Files;
+use super::marks::Marks;
+use super::{Durability, JournalFile, Resume};
+use crate::data_dir::{DataDir, Handle};
+use crate::failure::StorageFailure;
+use crate::record::{Content, HEADER_BYTES, Header, Lsn, MARK_BYTES, Mark, Stamp};
+use crate::seam::OpenMode;
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    dir: DataDir,
+    file_bytes: u64,
+    current: Option<Current>,
+    /// A file with room but no records, which will be the next.
+    prepared: Option<Current>,
+    files: Files,
+    spare: Group,
+    /// The last record written, and the last synced.
+    written: u64,
+    synced: u64,
+}
+
+#[derive(Debug)]
+struct Current {
+    number: u64,
+    handle: Handle,
+    recycled: bool,
+}
+
+impl Writer {
+    pub(super) fn new(dir: DataDir, file_bytes: u64, resume: Resume, files: Vec<JournalFile>) -> Self {
+        let current = |(number, handle, recycled)| Current { number, handle, recycled };
+        Self {
+            dir,
+            file_bytes,
+            current: resume.current.map(|handle| current((resume.file, handle, resume.recycled))),
+            prepared: resume.prepared.map(|(number, handle)| current((number, handle, true))),
+            files: Files::new(files),
+            spare: Group::default(),
+            written: resume.next_lsn - 1,
+            synced: resume.next_lsn - 1,
+        }
+    }
+
+    pub(super) fn spare(&mut self) -> &mut Group {
+        &mut self.spare
+    }
+
+    pub(super) fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    pub(super) fn write(&mut self, mut group: Group, marks: &Marks) -> Result<(), StorageFailure> {
+        let chunks = std::mem::take(&mut group.chunks);
+        for chunk in &chunks {
+            self.write_chunk(chunk, &mut group.buffer)?;
+        }
+        marks.advance(Durability::Os, Lsn(self.written));
+        if group.sync {
+            self.sync()?;
+        }
+        marks.advance(Durability::Fsync, Lsn(self.synced));
+        // Nobody waits for what follows.
+        group.clear();
+        self.spare = Group { chunks, ..group };
+        self.spare.chunks.clear();
+        self.prepare_next()
+    }
+
+    fn write_chunk(&mut self, chunk: &Chunk, buffer: &mut [u8]) -> Result<(), StorageFailure> {
+        let recycled = self.change_to(chunk.file)?;
+        let Some(bytes) = buffer.get_mut(chunk.bytes.clone()) else { return Ok(()) };
+        let place = Stamp { tag: self.dir.tag, file: chunk.file, lsn: chunk.lsns.start };
+        let mark = Mark { durable: self.synced, closed: false, recycled: recycled && chunk.offset == 0 };
+        if let Some(start) = bytes.get_mut(..MARK_BYTES) {
+            start.copy_from_slice(&mark.record(place));
+        }
+        if let Some(current) = &self.current {
+            self.dir.write(&current.handle, &[bytes], chunk.offset)?;
+        }
+        self.written = chunk.lsns.end - 1;
+        self.note(chunk, bytes);
+        Ok(())
+    }
+
+    /// Makes `number` the current file, and says whether it is a recycled one. What was written to the one before is
+    /// synced first: a file holds records only if all before it are whole.
+    fn change_to(&mut self, number: u64) -> Result<bool, StorageFailure> {
+        if let Some(current) = self.current.as_ref().filter(|current| current.number == number) {
+            return Ok(current.recycled);
+        }
+        self.sync()?;
+        let next = match self.prepared.take().filter(|prepared| prepared.number == number) {
+            Some(prepared) => prepared,
+            None => self.prepare(number)?,
+        };
+        let recycled = next.recycled;
+        self.current = Some(next);
+        self.files.add(number);
+        Ok(recycled)
+    }
+
+    fn sync(&mut self) -> Result<(), StorageFailure> {
+        if self.synced < self.written
+            && let Some(current) = &self.current
+        {
+            self.dir.sync(&current.handle)?;
+            self.synced = self.written;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, chunk: &Chunk, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some(header) = Header::parse(rest)
+            && let Some((record, after)) =
+                header.record_bytes().and_then(|bytes| rest.split_at_checked(bytes))
+        {
+            let payload = record.get(HEADER_BYTES..).unwrap_or_default();
+            if let Some(content) = Content::decode(&header, payload) {
+                self.files.note(Lsn(header.stamp.lsn), &content);
+            }
+            rest = after;
+        }
+        if let Some(file) = self.files.last() {
+            file.bytes = chunk.offset + bytes.len() as u64;
+        }
+    }
+
+    /// Has the next file ready before it is needed, once half of this one is used.
+    fn prepare_next(&mut self) -> Result<(), StorageFailure> {
+        let used = self.files.last().map_or(0, |file| file.bytes);
+        if self.prepared.is_some() || used < self.file_bytes / 2 {
+            return Ok(());
+        }
+        if let Some(next) = self.current.as_ref().map(|current| current.number + 1) {
+            self.prepared = Some(self.prepare(next)?);
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, number: u64) -> Result<Current, StorageFailure> {
+        let handle = self.dir.open(self.dir.layout.journal(number), OpenMode::Create)?;
+        self.dir.latch.run("allocate", &handle.path, || handle.file.preallocate(self.file_bytes))?;
+        self.dir.sync(&handle)?;
+        self.dir.sync_dir(&self.dir.layout.journal_dir())?;
+        Ok(Current { number, handle, recycled: false })
+    }
+
+    /// Gives up the oldest file: it becomes the next one to be used, or is removed.
+    pub(super) fn recycle_oldest(&mut self) -> Result<bool, StorageFailure> {
+        let (Some(current), Some(oldest)) = (&self.current, self.files.remove_oldest()) else {
+            return Ok(false);
+        };
+        let path = self.dir.layout.journal(oldest.number);
+        if self.prepared.is_some() || oldest.bytes > self.file_bytes {
+            self.dir.remove(&path)?;
+        } else {
+            let number = current.number + 1;
+            self.dir.rename(&path, &self.dir.layout.journal(number))?;
+            let handle = self.dir.open(self.dir.layout.journal(number), OpenMode::Write)?;
+            self.prepared = Some(Current { number, handle, recycled: true });
+        }
+        self.dir.sync_dir(&self.dir.layout.journal_dir())?;
+        Ok(true)
+    }
+
+    pub(super) fn write_closing_mark(
+        &mut self,
+        file: u64,
+        offset: u64,
+        lsn: u64,
+    ) -> Result<(), StorageFailure> {
+        let Some(current) = &self.current else { return Ok(()) };
+        let mark = Mark { durable: lsn - 1, closed: true, recycled: false };
+        self.dir.write(&current.handle, &[&mark.record(Stamp { tag: self.dir.tag, file, lsn })], offset)?;
+        self.dir.sync(&current.handle)
+    }
+}

@@ -1,0 +1,109 @@
+//! Damage: bytes that are not those that were written.
+//!
+//! Owns how it is named. Must not know what is done about it.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Something that was durable and is not what it was. What it says is lost is not served; nothing else is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Damage {
+    /// A range of a journal file is not readable.
+    Journal {
+        /// The file.
+        file: PathBuf,
+        /// The range in it.
+        bytes: Range<u64>,
+        /// Numbers of the records that are missing; empty if nothing but a mark is.
+        records: Range<u64>,
+    },
+    /// A block of a segment is not readable.
+    Block {
+        /// The segment's file.
+        file: PathBuf,
+        /// The range in it.
+        bytes: Range<u64>,
+        /// The queue.
+        queue: u64,
+        /// The sequences the block stands for.
+        sequences: Range<u64>,
+    },
+    /// A range of a segment without a readable index is not readable itself.
+    Segment {
+        /// The segment's file.
+        file: PathBuf,
+        /// The range in it.
+        bytes: Range<u64>,
+        /// The queue.
+        queue: u64,
+    },
+    /// A segment that should exist does not, or is too short.
+    MissingSegment {
+        /// The segment's file.
+        file: PathBuf,
+        /// The queue.
+        queue: u64,
+        /// The sequences it stood for that are not known to be settled.
+        sequences: Vec<Range<u64>>,
+    },
+    /// A checkpoint is not readable: the queue's segments were searched instead, and messages of it that were settled
+    /// may come back.
+    Checkpoint {
+        /// The file.
+        file: PathBuf,
+        /// The queue.
+        queue: u64,
+    },
+    /// A sealed segment's footer is not readable; its blocks are found by a search.
+    Footer {
+        /// The segment's file.
+        file: PathBuf,
+        /// The queue.
+        queue: u64,
+    },
+    /// The snapshot of the topology is not readable.
+    Snapshot {
+        /// The file.
+        file: PathBuf,
+    },
+    /// One of the two lines of the format file is not readable; the other serves.
+    Format {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal { file, bytes, records } if records.is_empty() => {
+                write!(f, "{}, bytes {bytes:?}: not readable, no record is missing", file.display())
+            }
+            Self::Journal { file, bytes, records } => {
+                write!(f, "{}, bytes {bytes:?}: not readable, records {records:?} are lost", file.display())
+            }
+            Self::Block { file, bytes, queue, sequences } => {
+                write!(f, "{}, bytes {bytes:?}: queue {queue:016x} has lost {sequences:?}", file.display())
+            }
+            Self::Segment { file, bytes, queue } => {
+                write!(f, "{}, bytes {bytes:?}: not readable, of queue {queue:016x}", file.display())
+            }
+            Self::MissingSegment { file, queue, sequences } => {
+                write!(f, "{}: missing, queue {queue:016x} has lost {sequences:?}", file.display())
+            }
+            Self::Checkpoint { file, queue } => {
+                write!(
+                    f,
+                    "{}: not readable, settled messages of queue {queue:016x} may be back",
+                    file.display()
+                )
+            }
+            Self::Footer { file, queue } => {
+                write!(f, "{}: footer not readable, of queue {queue:016x}, nothing is lost", file.display())
+            }
+            Self::Snapshot { file } => write!(f, "{}: not readable", file.display()),
+            Self::Format { file } => write!(f, "{}: one line of two is not readable", file.display()),
+        }
+    }
+}

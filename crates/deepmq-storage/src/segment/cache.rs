@@ -1,0 +1,70 @@
+//! Open segment files, a bounded number of them.
+//!
+//! Owns which stay open. Must not know what is read from them.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::seam::{Disk, DiskFile, OpenMode};
+
+/// The files used last.
+#[derive(Debug)]
+pub(crate) struct FileCache {
+    files_max: usize,
+    /// Queue, segment and file, the one used last at the end.
+    files: Mutex<Vec<Cached>>,
+}
+
+type Cached = ((u64, u64), Arc<dyn DiskFile>);
+
+impl FileCache {
+    pub(crate) fn new(files_max: usize) -> Self {
+        Self { files_max, files: Mutex::default() }
+    }
+
+    /// The open file, to read and write.
+    pub(crate) fn open(
+        &self,
+        key: (u64, u64),
+        disk: &dyn Disk,
+        path: &Path,
+    ) -> io::Result<Arc<dyn DiskFile>> {
+        let found = self.with(|files| {
+            let index = files.iter().rposition(|(held, _)| *held == key)?;
+            let cached = files.remove(index);
+            let file = Arc::clone(&cached.1);
+            files.push(cached);
+            Some(file)
+        });
+        if let Some(file) = found {
+            return Ok(file);
+        }
+        let file = disk.open(path, OpenMode::Write)?;
+        self.put(key, &file);
+        Ok(file)
+    }
+
+    pub(crate) fn put(&self, key: (u64, u64), file: &Arc<dyn DiskFile>) {
+        self.with(|files| {
+            files.retain(|(held, _)| *held != key);
+            if files.len() >= self.files_max {
+                files.remove(0);
+            }
+            files.push((key, Arc::clone(file)));
+        });
+    }
+
+    pub(crate) fn close(&self, key: (u64, u64)) {
+        self.with(|files| files.retain(|(held, _)| *held != key));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.with(|files| files.len())
+    }
+
+    fn with<T>(&self, run: impl FnOnce(&mut Vec<Cached>) -> T) -> T {
+        run(&mut self.files.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

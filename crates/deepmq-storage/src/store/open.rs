@@ -1,0 +1,261 @@
+//! Opening a data directory.
+//!
+//! Owns what is refused, in an order in which nothing is changed before everything is checked, and what a crash left to
+//! tidy up. Must not know what was found.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::Store;
+use crate::data_dir::{DataDir, Handle};
+use crate::failure::{Latch, StorageFailure};
+use crate::format::{self, Format};
+use crate::journal::{Journal, Outline, Resume};
+use crate::layout::Layout;
+use crate::recover::{Damage, Found, Recovered, find};
+use crate::seam::{LockError, LockGuard, OpenMode, Seam};
+use crate::segment::{FileCache, QueueSegments};
+
+/// Sizes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Bytes of a journal file; a record that is longer gets a longer one.
+    pub journal_file_bytes: u64,
+    /// A segment takes no further block once it has so many bytes.
+    pub segment_bytes: u64,
+    /// Segment files that are open at once.
+    pub open_files_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { journal_file_bytes: 64 * 1024 * 1024, segment_bytes: 16 * 1024 * 1024, open_files_max: 64 }
+    }
+}
+
+/// Why a directory was not opened. But for [`OpenError::Failed`], nothing in it was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process, or this one, has it open.
+    #[error("{} is in use by {}", root.display(), pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
+    InUse {
+        /// The directory.
+        root: PathBuf,
+        /// The process that has it open, if it is known.
+        pid: Option<u32>,
+    },
+    /// The file system is mounted read-only.
+    #[error("{} is read-only", root.display())]
+    ReadOnly {
+        /// The directory.
+        root: PathBuf,
+    },
+    /// The process may not write there: most often the directory belongs to another user.
+    #[error("{} is not permitted to this user", path.display())]
+    NotPermitted {
+        /// What was tried first.
+        path: PathBuf,
+    },
+    /// A later release wrote it.
+    #[error("{} has format version {version}, this release knows {}", root.display(), format::VERSION)]
+    NewerFormat {
+        /// The directory.
+        root: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// There is data, but the file that tells its format is missing or not readable.
+    #[error("{} is missing or damaged, and there is data beside it", path.display())]
+    UnknownFormat {
+        /// The format file.
+        path: PathBuf,
+    },
+    /// The snapshot of the topology is not readable: nobody would know whose messages these are.
+    #[error("{} is damaged; put back a copy of it", path.display())]
+    SnapshotDamaged {
+        /// The snapshot.
+        path: PathBuf,
+    },
+    /// The file system refused to read.
+    #[error("can not read {}: {source}", path.display())]
+    Io {
+        /// What was read.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// A write failed while the directory was being tidied up. It can be opened again later.
+    #[error(transparent)]
+    Failed(#[from] StorageFailure),
+}
+
+impl OpenError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { root: path },
+            io::ErrorKind::PermissionDenied => Self::NotPermitted { path },
+            _ => Self::Io { path, source },
+        }
+    }
+}
+
+impl Store {
+    /// Opens a data directory, or begins one where there is none. What is found is handed over with it; nothing is
+    /// written until a thread runs the journal.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(seam: &Seam, root: &Path, options: Options) -> Result<(Self, Recovered), OpenError> {
+        let layout = Layout::new(root);
+        let disk = Arc::clone(&seam.disk);
+        // Asked before the lock, which leaves a file behind.
+        check_format(seam, &layout)?;
+        disk.create_dir_all(root).map_err(|error| OpenError::io(root, error))?;
+        let lock = take_lock(seam, &layout)?;
+        let (tag, whole) = check_format(seam, &layout)?.unwrap_or_else(|| (new_tag(seam), true));
+        let dir = DataDir { disk, layout, latch: Latch::default(), tag };
+        let mut found = match dir.disk.list(&dir.layout.journal_dir()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => begin(&dir)?,
+            Err(error) => return Err(OpenError::io(&dir.layout.journal_dir(), error)),
+            Ok(_) => find(&dir).map_err(|error| OpenError::io(root, error))?,
+        };
+        if found.recovered.damage.iter().any(|damage| matches!(damage, Damage::Snapshot { .. })) {
+            return Err(OpenError::SnapshotDamaged { path: dir.layout.snapshot() });
+        }
+        if !whole {
+            found.recovered.damage.push(Damage::Format { file: dir.layout.format() });
+            dir.replace(&dir.layout.format(), &[&format::encode(tag)])?;
+        }
+        Self::tidy_up(dir, options, found, lock)
+    }
+
+    fn tidy_up(
+        dir: DataDir,
+        options: Options,
+        found: Found,
+        lock: LockGuard,
+    ) -> Result<(Self, Recovered), OpenError> {
+        let Found { recovered, files, segments, orphans } = found;
+        remove_orphans(&dir, &orphans)?;
+        let resume = resume(&dir, &recovered.outline, &options)?;
+        let cache = Arc::new(FileCache::new(options.open_files_max));
+        let adopt = |(queue, segments)| {
+            let mut adopted =
+                QueueSegments::new(dir.clone(), Arc::clone(&cache), options.segment_bytes, queue);
+            adopted.adopt(segments);
+            (queue, Arc::new(Mutex::new(adopted)))
+        };
+        let queues = segments.into_iter().map(adopt).collect();
+        let journal = Journal::new(dir.clone(), options.journal_file_bytes, resume, files);
+        let store = Self {
+            journal: Arc::new(journal),
+            cache,
+            queues: Mutex::new(queues),
+            retired: Mutex::default(),
+            options,
+            dir,
+            _lock: lock,
+        };
+        Ok((store, recovered))
+    }
+}
+
+/// The directory's number and whether the file is whole; `None` where a directory is to begin.
+fn check_format(seam: &Seam, layout: &Layout) -> Result<Option<(u64, bool)>, OpenError> {
+    let read =
+        format::read(seam.disk.as_ref(), layout).map_err(|error| OpenError::io(&layout.format(), error))?;
+    match read {
+        Format::Known { tag, whole } => Ok(Some((tag, whole))),
+        Format::Newer(version) => Err(OpenError::NewerFormat { root: layout.root().to_owned(), version }),
+        Format::Missing if seam.disk.list(&layout.journal_dir()).is_err() => Ok(None),
+        Format::Missing | Format::Damaged => Err(OpenError::UnknownFormat { path: layout.format() }),
+    }
+}
+
+fn take_lock(seam: &Seam, layout: &Layout) -> Result<LockGuard, OpenError> {
+    seam.disk.lock(&layout.lock()).map_err(|error| match error {
+        LockError::Held { pid, .. } => OpenError::InUse { root: layout.root().to_owned(), pid },
+        LockError::Io { path, source } => OpenError::io(&path, source),
+    })
+}
+
+fn new_tag(seam: &Seam) -> u64 {
+    let mut bytes = [0; 8];
+    seam.random.fill(&mut bytes);
+    u64::from_le_bytes(bytes) | 1 // never the zero an empty file would hold
+}
+
+/// A directory's first start: the format file comes first, then the directories that make it count.
+fn begin(dir: &DataDir) -> Result<Found, OpenError> {
+    dir.replace(&dir.layout.format(), &[&format::encode(dir.tag)])?;
+    for made in [dir.layout.topology_dir(), dir.layout.queues_dir(), dir.layout.journal_dir()] {
+        dir.create_dir(&made)?;
+    }
+    if let Some(parent) = dir.layout.root().parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        dir.sync_dir(parent)?;
+    }
+    find(dir).map_err(|error| OpenError::io(dir.layout.root(), error))
+}
+
+fn remove_orphans(dir: &DataDir, orphans: &BTreeSet<(u64, Option<u64>)>) -> Result<(), StorageFailure> {
+    for &(queue, segment) in orphans {
+        match segment {
+            Some(number) => dir.remove(&dir.layout.segment(queue, number))?,
+            None => dir.remove_queue(queue)?,
+        }
+    }
+    Ok(())
+}
+
+/// Cuts off what a crash has torn, removes what follows, and syncs what the process before left unsynced.
+fn resume(dir: &DataDir, outline: &Outline, options: &Options) -> Result<Resume, StorageFailure> {
+    let mut resume = Resume {
+        next_lsn: outline.next_lsn,
+        file: outline.numbers.last().map_or(0, |last| last + 1),
+        offset: 0,
+        recycled: outline.tail_recycled,
+        current: None,
+        prepared: None,
+    };
+    if let Some((file, offset)) = outline.tail {
+        (resume.file, resume.offset) = (file, offset);
+        resume.current = Some(open_tail(dir, outline, file, offset, options)?);
+    }
+    let mut removed = false;
+    for number in outline.files_after_tail() {
+        let next = outline.tail.map(|(file, _)| file + 1) == Some(number);
+        if next && !outline.has_records(number) {
+            resume.prepared = Some((number, dir.open(dir.layout.journal(number), OpenMode::Write)?));
+        } else {
+            dir.remove(&dir.layout.journal(number))?;
+            removed = true;
+        }
+    }
+    if removed {
+        dir.sync_dir(&dir.layout.journal_dir())?;
+    }
+    Ok(resume)
+}
+
+fn open_tail(
+    dir: &DataDir,
+    outline: &Outline,
+    file: u64,
+    offset: u64,
+    options: &Options,
+) -> Result<Handle, StorageFailure> {
+    let handle = dir.open(dir.layout.journal(file), OpenMode::Write)?;
+    if outline.is_cut() || outline.torn_bytes > 0 {
+        dir.truncate(&handle, offset)?;
+        // A full disk is no reason not to start: the file then grows as it is written, or that fails.
+        let _ = handle.file.preallocate(options.journal_file_bytes);
+    }
+    if !outline.closed {
+        dir.sync(&handle)?;
+        dir.sync_dir(&dir.layout.journal_dir())?;
+    }
+    Ok(handle)
+}
