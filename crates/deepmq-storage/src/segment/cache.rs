@@ -60,7 +60,7 @@ impl FileCache {
     }
 
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn open_count(&self) -> usize {
         self.with(|files| files.len())
     }
 
