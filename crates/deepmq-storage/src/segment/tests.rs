@@ -19,7 +19,7 @@ fn queue(segment_bytes: u64) -> (SimDisk, Arc<FileCache>, QueueSegments) {
     disk.create_dir_all(&layout.queues_dir()).unwrap();
     let dir =
         DataDir { disk: Arc::new(disk.clone()), layout, latch: Latch::default(), tag: 0x1122_3344_5566_7788 };
-    let cache = Arc::new(FileCache::new(2));
+    let cache = Arc::new(FileCache::new(2, OpenMode::Write));
     (disk, Arc::clone(&cache), QueueSegments::new(dir, cache, segment_bytes, QUEUE))
 }
 

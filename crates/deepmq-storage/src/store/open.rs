@@ -143,7 +143,7 @@ impl Store {
         let Found { recovered, files, segments, orphans } = found;
         remove_orphans(&dir, &orphans)?;
         let resume = resume(&dir, &recovered.outline, &options)?;
-        let cache = Arc::new(FileCache::new(options.open_files_max));
+        let cache = Arc::new(FileCache::new(options.open_files_max, OpenMode::Write));
         let adopt = |(queue, segments)| {
             let mut adopted =
                 QueueSegments::new(dir.clone(), Arc::clone(&cache), options.segment_bytes, queue);
