@@ -103,6 +103,26 @@ fn no_promise_is_broken_by_a_crash_at_any_operation() {
 }
 
 #[test]
+fn no_promise_is_broken_by_a_crash_while_opening_after_a_crash() {
+    for stop in (0..=operations(&script())).step_by(3) {
+        let disk = SimDisk::new();
+        disk.crash_at(stop);
+        let (model, _) = run(&disk, &script());
+        let seed = (stop * 7) % 16 | 2;
+        let left = disk.crash(seed);
+        let opened = left.image();
+        drop(open(&opened).unwrap());
+        for second in 0..opened.operations() {
+            let again = left.image();
+            again.crash_at(second);
+            drop(open(&again));
+            let when = format!("crash at operation {stop}, seed {seed}, and at {second} of opening");
+            check(&again.crash(seed + second), &model, &when);
+        }
+    }
+}
+
+#[test]
 fn a_failed_operation_is_the_last_and_what_was_promised_before_is_kept() {
     for errno in [ENOSPC, EIO] {
         for at in 1..=operations(&script()) {
