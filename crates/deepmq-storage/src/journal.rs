@@ -209,8 +209,15 @@ impl Journal {
     pub(crate) fn recycle_oldest(&self) -> Result<bool, StorageFailure> {
         let durable = self.durable();
         let mut writer = self.writer();
-        let recycled =
-            if writer.files().is_oldest_free(durable) { writer.recycle_oldest() } else { Ok(false) };
+        let recycled = match writer.files().oldest_waits_for() {
+            Some(lsn) if lsn <= durable => writer.recycle_oldest(),
+            Some(_) => {
+                drop(writer);
+                self.request_sync();
+                return Ok(false);
+            }
+            None => Ok(false),
+        };
         drop(writer);
         if recycled.is_err() {
             self.marks.wake_all();

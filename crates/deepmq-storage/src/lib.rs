@@ -24,6 +24,7 @@ pub mod seam;
 mod segment;
 mod snapshot;
 mod store;
+mod verify;
 
 pub use failure::StorageFailure;
 pub use journal::{AppendError, Appended, Blocker, Durability, Journal, JournalThread, Reclaim};
@@ -33,3 +34,4 @@ pub use recover::{Damage, Recovered, RecoveredQueue, ReplayError};
 pub use seam::Seam;
 pub use segment::{BlockRef, NewBlock, ReadBlock, ReadError, SegmentStats};
 pub use store::{OpenError, Options, Store};
+pub use verify::{Dumped, Report, VerifyError, dump, verify};

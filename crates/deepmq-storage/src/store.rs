@@ -13,6 +13,7 @@ mod tests;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::data_dir::DataDir;
@@ -35,6 +36,8 @@ pub struct Store {
     queues: Mutex<HashMap<u64, SharedQueue>>,
     /// Queues whose segments can be removed once the journal is durable up to the number.
     retired: Mutex<Vec<(Lsn, u64)>>,
+    /// A queue's directory was removed since the last sync of where it was.
+    removed: AtomicBool,
     _lock: LockGuard,
 }
 
@@ -139,6 +142,10 @@ impl Store {
     /// The failure after which nothing is written any more.
     pub fn recycle_oldest(&self) -> Result<bool, StorageFailure> {
         self.remove_retired()?;
+        if self.removed.swap(false, Ordering::AcqRel) {
+            // A queue whose deletion is no longer told must not come back.
+            self.dir.sync_dir(&self.dir.layout.queues_dir())?;
+        }
         self.journal.recycle_oldest()
     }
 

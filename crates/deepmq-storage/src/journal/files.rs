@@ -142,10 +142,11 @@ impl Files {
         self.list.iter_mut().for_each(|file| file.topology = file.topology.filter(|last| *last > lsn));
     }
 
-    pub(super) fn is_oldest_free(&self, durable: Lsn) -> bool {
-        let free = |touch: &Touch| touch.released.is_some_and(|lsn| lsn <= durable);
-        self.list.len() > 1
-            && self.list.front().is_some_and(|file| file.topology.is_none() && file.queues.values().all(free))
+    /// The record that must be durable before the oldest file can be given up; `None` while something else stands in
+    /// the way.
+    pub(super) fn oldest_waits_for(&self) -> Option<Lsn> {
+        let oldest = self.list.front().filter(|file| self.list.len() > 1 && file.topology.is_none())?;
+        oldest.queues.values().try_fold(Lsn(0), |last, touch| Some(last.max(touch.released?)))
     }
 
     pub(super) fn remove_oldest(&mut self) -> Option<JournalFile> {

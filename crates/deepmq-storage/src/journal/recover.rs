@@ -12,7 +12,7 @@ use super::JournalFile;
 use super::scan::{Scanner, Step};
 use crate::data_dir::{DataDir, Handle};
 use crate::layout::journal_number;
-use crate::record::{Content, HEADER_BYTES, Header, Lsn, Mark};
+use crate::record::{Content, HEADER_BYTES, Header, Lsn, MARK_BYTES, Mark};
 use crate::seam::OpenMode;
 
 /// Where a record lies.
@@ -61,7 +61,9 @@ pub(crate) struct Outline {
     pub(crate) next_lsn: u64,
     /// The last record is the mark of a clean stop.
     pub(crate) closed: bool,
-    /// Bytes after the tail that look like records a crash has torn.
+    /// Places of marks that are not readable, each with the number of the record that follows.
+    pub(crate) lost_marks: Vec<(u64, u64, u64)>,
+    /// Bytes that look like records a crash has torn.
     pub(crate) torn_bytes: u64,
     pub(crate) lost: Vec<Lost>,
 }
@@ -83,8 +85,21 @@ struct Suspect {
     place: (u64, u64),
     end: u64,
     lsns: Range<u64>,
+    /// It is a valid record, but its content makes no sense.
+    readable: bool,
     /// The tail and what was expected, had the journal ended before.
     before: (Option<(u64, u64)>, bool),
+}
+
+impl Suspect {
+    /// The marks that lay here, if it was nothing else: all records before and after are there.
+    fn marks(&self) -> impl ExactSizeIterator<Item = (u64, u64, u64)> + Clone + use<> {
+        let ((file, offset), lsn) = (self.place, self.lsns.start);
+        let bytes = self.end - offset;
+        let whole = self.lsns.is_empty() && !self.readable && bytes.is_multiple_of(MARK_BYTES as u64);
+        let count = if whole { usize::try_from(bytes).unwrap_or(0) / MARK_BYTES } else { 0 };
+        (0..count).map(move |index| (file, offset + (index * MARK_BYTES) as u64, lsn))
+    }
 }
 
 /// Looks through all files.
@@ -137,14 +152,20 @@ impl Walk {
         if lsn != expected || gap.is_some() {
             let start = gap.map_or(at, |gap| gap.start);
             let before = (self.tail, self.recycled);
-            self.suspects.push(Suspect { place: (file, start), end: at, lsns: expected..lsn, before });
+            self.suspects.push(Suspect {
+                place: (file, start),
+                end: at,
+                lsns: expected..lsn,
+                readable: false,
+                before,
+            });
         }
         let payload = record.get(HEADER_BYTES..).unwrap_or_default();
         let content = Content::decode(header, payload);
         if content.is_none() {
             let before = (self.tail, self.recycled);
             let end = at + record.len() as u64;
-            self.suspects.push(Suspect { place: (file, at), end, lsns: lsn..lsn, before });
+            self.suspects.push(Suspect { place: (file, at), end, lsns: lsn..lsn, readable: true, before });
         }
         if let Some(Content::Mark(Mark { durable, closed, recycled })) = content {
             self.durable = self.durable.max(durable);
@@ -173,6 +194,16 @@ impl Walk {
             outline.closed = false;
             outline.torn_bytes = outline.bytes_from(suspect.place);
         }
+        self.suspects.retain(|suspect| {
+            let marks = suspect.marks();
+            outline.lost_marks.extend(marks.clone());
+            // A mark that nothing says was durable may have been torn, and the record after it not.
+            let torn = marks.len() > 0 && suspect.lsns.start > durable;
+            if torn {
+                outline.torn_bytes += suspect.end - suspect.place.1;
+            }
+            !torn
+        });
         let lost =
             |s: Suspect| Lost { path: dir.layout.journal(s.place.0), bytes: s.place.1..s.end, lsns: s.lsns };
         outline.lost = self.suspects.into_iter().map(lost).collect();

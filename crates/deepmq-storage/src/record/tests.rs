@@ -19,7 +19,8 @@ fn decoded(record: &[u8]) -> Option<Content<'_>> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let lines = bytes.chunks(8).map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let lines =
+        bytes.chunks(8).map(|line| line.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")));
     lines.collect::<Vec<_>>().join(" ")
 }
 
@@ -29,7 +30,7 @@ fn a_batch_has_the_bytes_the_format_document_shows() {
     let mut batch = BatchBuilder::new();
     let index = batch.message(1, 0x0198_0000_0000, [b"q", b"", b"hi"]);
     batch.place(5, 16, [index]);
-    batch.settle(5, [3..4]);
+    batch.settle(5, std::iter::once(3..4));
     batch.count(5, 2, 1);
     let golden = include_str!("../../../../docs/format/journal.md");
     let bytes = hex(&stamped(batch.finish()));

@@ -75,7 +75,7 @@ pub(crate) fn find(dir: &DataDir) -> io::Result<Found> {
         queues: BTreeMap::new(),
         damage,
         torn_bytes: outline.torn_bytes,
-        clean: outline.closed,
+        clean: outline.closed || (outline.tail.is_none() && !outline.is_cut()),
         placed: BTreeMap::new(),
         outline,
     };

@@ -38,7 +38,7 @@ pub enum Damage {
         /// The queue.
         queue: u64,
     },
-    /// A segment that should exist does not, or is too short.
+    /// A segment that should exist does not.
     MissingSegment {
         /// The segment's file.
         file: PathBuf,

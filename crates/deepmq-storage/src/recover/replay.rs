@@ -18,7 +18,7 @@ use crate::record::{Batch, Content, Message, Placement};
 pub struct ReplayError {
     /// What the file system said.
     #[from]
-    source: io::Error,
+    pub(crate) source: io::Error,
 }
 
 impl Recovered {

@@ -12,6 +12,7 @@ use crate::seam::{Disk, DiskFile, OpenMode};
 #[derive(Debug)]
 pub(crate) struct FileCache {
     files_max: usize,
+    mode: OpenMode,
     /// Queue, segment and file, the one used last at the end.
     files: Mutex<Vec<Cached>>,
 }
@@ -19,11 +20,12 @@ pub(crate) struct FileCache {
 type Cached = ((u64, u64), Arc<dyn DiskFile>);
 
 impl FileCache {
-    pub(crate) fn new(files_max: usize) -> Self {
-        Self { files_max, files: Mutex::default() }
+    /// A cache of files that are opened to read and write, or only to read.
+    pub(crate) fn new(files_max: usize, mode: OpenMode) -> Self {
+        Self { files_max, mode, files: Mutex::default() }
     }
 
-    /// The open file, to read and write.
+    /// The open file.
     pub(crate) fn open(
         &self,
         key: (u64, u64),
@@ -40,7 +42,7 @@ impl FileCache {
         if let Some(file) = found {
             return Ok(file);
         }
-        let file = disk.open(path, OpenMode::Write)?;
+        let file = disk.open(path, self.mode)?;
         self.put(key, &file);
         Ok(file)
     }
@@ -60,7 +62,7 @@ impl FileCache {
     }
 
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn open_count(&self) -> usize {
         self.with(|files| files.len())
     }
 

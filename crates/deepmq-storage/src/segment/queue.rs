@@ -253,16 +253,7 @@ impl QueueSegments {
 
     /// The blocks a footer lists; those found by a search if it is damaged.
     fn read_footer(&self, number: u64, offset: u64) -> Result<BTreeMap<u64, BlockRef>, ReadError> {
-        let header = self.read_at(number, offset, BLOCK_HEADER_BYTES)?;
-        let index = match BlockHeader::parse(&header).filter(|header| self.is_ours(header, Kind::Footer)) {
-            Some(header) if u64::from(header.bytes) <= self.segment_size(number) => {
-                let content = self.read_at(number, offset + BLOCK_HEADER_BYTES as u64, size(header.bytes))?;
-                let listed = || decode_index(&mut Input::new(&content), number);
-                header.verify(&content).then(listed).flatten()
-            }
-            _ => None,
-        };
-        let blocks = match index {
+        let blocks = match self.listed_in_footer(number, offset)? {
             Some(blocks) => blocks,
             None => {
                 super::rebuild::scan(&self.dir, self.queue, number)
@@ -271,6 +262,27 @@ impl QueueSegments {
             }
         };
         Ok(blocks.into_iter().map(|block| (block.sequences.start, block)).collect())
+    }
+
+    fn listed_in_footer(&self, number: u64, offset: u64) -> Result<Option<Vec<BlockRef>>, ReadError> {
+        let header = self.read_at(number, offset, BLOCK_HEADER_BYTES)?;
+        match BlockHeader::parse(&header).filter(|header| self.is_ours(header, Kind::Footer)) {
+            Some(header) if u64::from(header.bytes) <= self.segment_size(number) => {
+                let content = self.read_at(number, offset + BLOCK_HEADER_BYTES as u64, size(header.bytes))?;
+                let listed = || decode_index(&mut Input::new(&content), number);
+                Ok(header.verify(&content).then(listed).flatten())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Damage to a segment's footer, if there is any.
+    pub(crate) fn footer_damage(&self, number: u64) -> Result<Option<Damage>, ReadError> {
+        let footer = self.segments.get(&number).filter(|segment| segment.blocks.is_none());
+        let Some(offset) = footer.and_then(|segment| segment.footer) else { return Ok(None) };
+        let damage =
+            || Damage::Footer { file: self.dir.layout.segment(self.queue, number), queue: self.queue };
+        Ok(self.listed_in_footer(number, offset)?.is_none().then(damage))
     }
 
     fn segment_size(&self, number: u64) -> u64 {

@@ -3,6 +3,8 @@
 //! Owns the choice of the place: beside the segments of a queue that has some, in the journal for all others. Must not
 //! know why a checkpoint is due.
 
+use std::sync::atomic::Ordering;
+
 use super::{Store, lock};
 use crate::checkpoint::encode;
 use crate::failure::StorageFailure;
@@ -31,7 +33,8 @@ impl Store {
         let mut bytes = 0;
         for state in states {
             if self.checkpoint_segments(state)? {
-                self.release(std::slice::from_ref(state), frees, Lsn(0));
+                // What was placed again must be durable before its first place is given up.
+                self.release(std::slice::from_ref(state), frees, self.journal.appended());
                 continue;
             }
             bytes += 24 + state.settled.iter().len() * 16 + state.counts.len() * 12;
@@ -104,6 +107,7 @@ impl Store {
         queue.drop_all();
         self.dir.remove_queue(queue.queue())?;
         queue.has_dir = false;
+        self.removed.store(true, Ordering::Release);
         Ok(())
     }
 }

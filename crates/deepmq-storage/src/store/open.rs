@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use super::Store;
@@ -14,6 +15,7 @@ use crate::failure::{Latch, StorageFailure};
 use crate::format::{self, Format};
 use crate::journal::{Journal, Outline, Resume};
 use crate::layout::Layout;
+use crate::record::{Mark, Stamp};
 use crate::recover::{Damage, Found, Recovered, find};
 use crate::seam::{LockError, LockGuard, OpenMode, Seam};
 use crate::segment::{FileCache, QueueSegments};
@@ -141,7 +143,7 @@ impl Store {
         let Found { recovered, files, segments, orphans } = found;
         remove_orphans(&dir, &orphans)?;
         let resume = resume(&dir, &recovered.outline, &options)?;
-        let cache = Arc::new(FileCache::new(options.open_files_max));
+        let cache = Arc::new(FileCache::new(options.open_files_max, OpenMode::Write));
         let adopt = |(queue, segments)| {
             let mut adopted =
                 QueueSegments::new(dir.clone(), Arc::clone(&cache), options.segment_bytes, queue);
@@ -155,6 +157,7 @@ impl Store {
             cache,
             queues: Mutex::new(queues),
             retired: Mutex::default(),
+            removed: AtomicBool::new(true),
             options,
             dir,
             _lock: lock,
@@ -224,6 +227,7 @@ fn resume(dir: &DataDir, outline: &Outline, options: &Options) -> Result<Resume,
         (resume.file, resume.offset) = (file, offset);
         resume.current = Some(open_tail(dir, outline, file, offset, options)?);
     }
+    write_lost_marks(dir, outline)?;
     let mut removed = false;
     for number in outline.files_after_tail() {
         let next = outline.tail.map(|(file, _)| file + 1) == Some(number);
@@ -238,6 +242,17 @@ fn resume(dir: &DataDir, outline: &Outline, options: &Options) -> Result<Resume,
         dir.sync_dir(&dir.layout.journal_dir())?;
     }
     Ok(resume)
+}
+
+/// Writes marks again that are not readable, so that they are not found missing forever.
+fn write_lost_marks(dir: &DataDir, outline: &Outline) -> Result<(), StorageFailure> {
+    for &(file, offset, lsn) in &outline.lost_marks {
+        let handle = dir.open(dir.layout.journal(file), OpenMode::Write)?;
+        let mark = Mark { recycled: offset == 0, ..Mark::default() };
+        dir.write(&handle, &[&mark.record(Stamp { tag: dir.tag, file, lsn })], offset)?;
+        dir.sync(&handle)?;
+    }
+    Ok(())
 }
 
 fn open_tail(

@@ -9,6 +9,7 @@ mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -134,6 +135,14 @@ impl SimDisk {
         let mut world = self.world();
         if let Some(Node::File(number)) = world.names.node(path) {
             world.inode(number).flip(offset, mask);
+        }
+    }
+
+    /// Zeroes a range of a file behind everyone's back, durably.
+    pub fn zero(&self, path: &Path, range: Range<usize>) {
+        let mut world = self.world();
+        if let Some(Node::File(number)) = world.names.node(path) {
+            world.inode(number).zero(range);
         }
     }
 

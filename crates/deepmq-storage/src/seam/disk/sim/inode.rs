@@ -2,6 +2,8 @@
 //!
 //! Owns both images and the changes between them. Must not know the file's name.
 
+use std::ops::Range;
+
 use crate::seam::{Random, SeededRandom};
 
 /// A disk writes this many bytes or none of them.
@@ -40,6 +42,12 @@ impl Inode {
     pub(super) fn flip(&mut self, offset: usize, mask: u8) {
         for image in [&mut self.live, &mut self.durable] {
             image.get_mut(offset).into_iter().for_each(|byte| *byte ^= mask);
+        }
+    }
+
+    pub(super) fn zero(&mut self, range: Range<usize>) {
+        for image in [&mut self.live, &mut self.durable] {
+            image.get_mut(range.clone()).unwrap_or_default().fill(0);
         }
     }
 

@@ -79,7 +79,11 @@ impl Names {
 
     fn apply(&mut self, change: Change) {
         change.apply_to(&mut self.live);
-        self.pending.push(change);
+        if matches!(&change, Change::Add(path, _) if path.parent().is_none()) {
+            change.apply_to(&mut self.durable); // the root is in no directory that could be synced
+        } else {
+            self.pending.push(change);
+        }
     }
 
     pub(super) fn must_have_parent(&self, path: &Path) -> io::Result<()> {

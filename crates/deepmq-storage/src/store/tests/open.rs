@@ -1,0 +1,104 @@
+//! What is refused, and that nothing is changed by it.
+
+use std::path::Path;
+
+use super::workload::{ROOT, open, seam, tiny};
+use crate::seam::{Disk, OpenMode, SimDisk};
+use crate::*;
+
+fn refused(disk: &SimDisk) -> OpenError {
+    open(disk).map(|_| ()).unwrap_err()
+}
+
+fn used() -> SimDisk {
+    let disk = SimDisk::new();
+    let (store, recovered) = open(&disk).unwrap();
+    assert!(recovered.clean && recovered.queues.is_empty() && recovered.snapshot.is_none());
+    store.append_topology(&[], b"change").unwrap();
+    store.journal().close().unwrap();
+    disk.image()
+}
+
+#[test]
+fn a_directory_in_use_is_refused_naming_who_uses_it() {
+    let disk = SimDisk::new();
+    let _held = open(&disk).unwrap();
+    assert_eq!(refused(&disk).to_string(), "/data is in use by process 1");
+}
+
+#[test]
+fn a_read_only_directory_is_refused() {
+    for disk in [SimDisk::new(), used()] {
+        disk.set_read_only(true);
+        assert!(matches!(refused(&disk), OpenError::ReadOnly { .. }));
+    }
+}
+
+#[test]
+fn a_newer_or_unknown_format_is_refused_and_nothing_is_changed() {
+    let disk = used();
+    let path = Path::new(ROOT).join("format");
+    let write = |text: &[u8]| {
+        let file = disk.open(&path, OpenMode::Create).unwrap();
+        file.write_at(&[text], 0).unwrap();
+        disk.operations()
+    };
+    let before = write(b"deepmq-data 2 and more\n");
+    assert_eq!(refused(&disk).to_string(), "/data has format version 2, this release knows 1");
+    assert_eq!(disk.operations(), before);
+    let before = write(b"nonsense");
+    assert!(matches!(refused(&disk), OpenError::UnknownFormat { .. }));
+    disk.remove(&path).unwrap();
+    assert!(matches!(refused(&disk), OpenError::UnknownFormat { .. }));
+    assert_eq!(disk.operations(), before + 1);
+}
+
+#[test]
+fn a_directory_is_opened_on_a_full_disk() {
+    let disk = used();
+    let image = disk.image();
+    let before = image.operations();
+    let (store, recovered) = open(&image).unwrap();
+    assert_eq!(recovered.topology.len(), 1);
+    assert_eq!(image.operations(), before, "a clean start writes nothing");
+    drop((store, recovered));
+}
+
+#[test]
+fn it_works_on_a_real_disk() {
+    let temporary = tempfile::tempdir().unwrap();
+    let root = temporary.path().join("data");
+    let seam = Seam { disk: Seam::real().disk, ..seam(&SimDisk::new()) };
+    {
+        let (store, _) = Store::open(&seam, &root, tiny()).unwrap();
+        let thread = JournalThread::start(std::sync::Arc::clone(store.journal())).unwrap();
+        let mut batch = BatchBuilder::new();
+        for sequence in 0..100 {
+            batch.begin();
+            let index = batch.message(0, 5, [b"a", b"p", b"body"]);
+            batch.place(1, sequence, [index]);
+            store.journal().append(batch.finish(), Durability::Fsync).unwrap();
+        }
+        let last = store.journal().appended();
+        store.journal().wait(last, Durability::Fsync).unwrap();
+        let block =
+            NewBlock { sequences: 0..50, messages: 50, times: (5, 5), bytes: &[b"fifty", b" messages"] };
+        store.append_block(1, &block).unwrap();
+        let state = QueueState { queue: 1, next: 100, ..QueueState::default() };
+        store.checkpoint(&[state], None).unwrap();
+        thread.stop().unwrap();
+        assert!(Store::open(&seam, &root, tiny()).is_err(), "in use");
+    }
+    let (store, recovered) = Store::open(&seam, &root, tiny()).unwrap();
+    assert!(recovered.clean && recovered.damage.is_empty());
+    let mut sequences = Vec::new();
+    recovered
+        .replay(&store, |_, sequence, message| {
+            assert_eq!(message.body, b"body");
+            sequences.push(sequence);
+        })
+        .unwrap();
+    assert_eq!(sequences, (50..100).collect::<Vec<_>>());
+    let block = store.find_block(1, 49).unwrap().unwrap();
+    assert_eq!(store.read_block(1, &block).unwrap(), b"fifty messages");
+}

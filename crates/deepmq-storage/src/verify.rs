@@ -1,0 +1,231 @@
+//! Looking at a data directory without changing it.
+//!
+//! Owns the check of every byte that matters and the listing of what is there. Takes no lock, so it works beside a running
+//! broker: a look during which files came or went is taken again. Must not know what is in messages.
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::data_dir::DataDir;
+use crate::failure::Latch;
+use crate::format::{self, Format};
+use crate::layout::Layout;
+use crate::record::{Lsn, Message};
+use crate::recover::{Damage, Found, ReplayError, find};
+use crate::seam::{OpenMode, Seam};
+use crate::segment::{BlockRef, FileCache, QueueSegments, ReadError};
+
+/// How often a look is taken again because the directory changed meanwhile.
+const LOOKS_MAX: usize = 10;
+const OPEN_FILES_MAX: usize = 8;
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What is not as it was written.
+    pub damage: Vec<Damage>,
+    /// Bytes at the end of the journal that a crash has torn, or that a running broker is just writing.
+    pub torn_bytes: u64,
+    /// The journal was closed in order.
+    pub clean: bool,
+    /// Queues anything is known of.
+    pub queues: usize,
+    /// Messages in the journal that are still needed and in no block.
+    pub journal_messages: u64,
+    /// Blocks in segments, and their bytes.
+    pub blocks: u64,
+    /// Bytes of their content.
+    pub block_bytes: u64,
+}
+
+/// Why a directory was not looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It is not a data directory, or not one this release can read.
+    #[error("{} is no data directory that this release can read", root.display())]
+    Unknown {
+        /// The directory.
+        root: PathBuf,
+    },
+    /// The file system refused to read.
+    #[error("can not read {}: {source}", root.display())]
+    Io {
+        /// The directory.
+        root: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// A running broker changed it each time it was looked at.
+    #[error("{} changes faster than it can be read", root.display())]
+    Busy {
+        /// The directory.
+        root: PathBuf,
+    },
+}
+
+/// A piece of what is in a directory.
+#[derive(Debug)]
+pub enum Dumped<'a> {
+    /// The snapshot of the topology.
+    Snapshot(&'a [u8]),
+    /// A change of the topology that the snapshot does not tell.
+    Topology(Lsn, &'a [u8]),
+    /// A message in the journal that is still needed.
+    Message {
+        /// The queue.
+        queue: u64,
+        /// Its sequence.
+        sequence: u64,
+        /// The message.
+        message: Message<'a>,
+    },
+    /// A block in a segment.
+    Block {
+        /// The queue.
+        queue: u64,
+        /// Where it lies.
+        block: &'a BlockRef,
+        /// Its content, unless it is damaged.
+        content: Result<&'a [u8], &'a Damage>,
+        /// Those of its sequences that are not settled.
+        needed: Vec<Range<u64>>,
+    },
+    /// Sequences of a queue that are settled.
+    Settled {
+        /// The queue.
+        queue: u64,
+        /// The sequences.
+        sequences: Range<u64>,
+    },
+}
+
+/// Checks everything in a data directory.
+///
+/// # Errors
+/// See [`VerifyError`]. Damage is no error; it is what the report is about.
+pub fn verify(seam: &Seam, root: &Path) -> Result<Report, VerifyError> {
+    look(seam, root, |dir, found| {
+        let recovered = &found.recovered;
+        let count = |range: Range<u64>| range.end - range.start;
+        let mut report = Report {
+            damage: recovered.damage.clone(),
+            torn_bytes: recovered.torn_bytes,
+            clean: recovered.clean,
+            queues: recovered.queues.len(),
+            journal_messages: recovered
+                .queues
+                .values()
+                .flat_map(|queue| queue.in_journal.iter())
+                .map(count)
+                .sum(),
+            ..Report::default()
+        };
+        let mut damage = Vec::new();
+        each_block(dir, found, &mut damage, |_, block, content| {
+            report.blocks += 1;
+            report.block_bytes += u64::from(block.bytes);
+            report.damage.extend(content.err().cloned());
+        })?;
+        report.damage.extend(damage);
+        Ok(report)
+    })
+}
+
+/// Hands over everything in a data directory: the topology, then what is settled, the messages of the journal in the order
+/// of sequences within each queue, and the blocks of each queue's segments. Damage is left out but for damaged blocks;
+/// [`verify`] tells it.
+///
+/// # Errors
+/// See [`VerifyError`]. Where a running broker changes the directory meanwhile, pieces may be handed over twice.
+pub fn dump(seam: &Seam, root: &Path, mut take: impl FnMut(Dumped<'_>)) -> Result<(), VerifyError> {
+    look(seam, root, |dir, found| {
+        let recovered = &found.recovered;
+        if let Some(snapshot) = &recovered.snapshot {
+            take(Dumped::Snapshot(snapshot));
+        }
+        for (lsn, bytes) in &recovered.topology {
+            take(Dumped::Topology(*lsn, bytes));
+        }
+        for (&queue, known) in &recovered.queues {
+            known.state.settled.iter().for_each(|sequences| take(Dumped::Settled { queue, sequences }));
+        }
+        let message =
+            |queue, sequence, message: Message<'_>| take(Dumped::Message { queue, sequence, message });
+        recovered.replay_from(dir, message).map_err(|ReplayError { source }| source)?;
+        each_block(dir, found, &mut Vec::new(), |queue, block, content| {
+            let state = recovered.queues.get(&queue).map(|known| &known.state.settled);
+            let gaps = |settled: &crate::RangeSet| settled.gaps(block.sequences.clone()).collect();
+            let needed = state.map(gaps).unwrap_or_default();
+            take(Dumped::Block { queue, block, content, needed });
+        })
+    })
+}
+
+fn each_block(
+    dir: &DataDir,
+    found: &Found,
+    damage: &mut Vec<Damage>,
+    mut see: impl FnMut(u64, &BlockRef, Result<&[u8], &Damage>),
+) -> io::Result<()> {
+    let cache = Arc::new(FileCache::new(OPEN_FILES_MAX, OpenMode::Read));
+    for (&queue, segments) in &found.segments {
+        let mut of_queue = QueueSegments::new(dir.clone(), Arc::clone(&cache), 0, queue);
+        of_queue.adopt(segments.iter().cloned());
+        for segment in segments {
+            damage.extend(of_queue.footer_damage(segment.number).map_err(refusal)?);
+            let blocks: Vec<_> =
+                of_queue.blocks(segment.number).map_err(refusal)?.values().cloned().collect();
+            for block in &blocks {
+                match of_queue.read(block) {
+                    Ok(content) => see(queue, block, Ok(&content)),
+                    Err(ReadError::Damaged(damage)) => see(queue, block, Err(&damage)),
+                    Err(ReadError::Io { source, .. }) => return Err(source),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refusal(error: ReadError) -> io::Error {
+    match error {
+        ReadError::Io { source, .. } => source,
+        ReadError::Damaged(damage) => io::Error::new(io::ErrorKind::InvalidData, damage.to_string()),
+    }
+}
+
+/// Takes a look, again where files came or went meanwhile.
+fn look<T>(
+    seam: &Seam,
+    root: &Path,
+    mut look: impl FnMut(&DataDir, &Found) -> io::Result<T>,
+) -> Result<T, VerifyError> {
+    let io = |source| VerifyError::Io { root: root.to_owned(), source };
+    let layout = Layout::new(root);
+    let known = format::read(seam.disk.as_ref(), &layout).map_err(io)?;
+    let Format::Known { tag, whole } = known else {
+        return Err(VerifyError::Unknown { root: root.to_owned() });
+    };
+    let dir = DataDir { disk: Arc::clone(&seam.disk), layout, latch: Latch::default(), tag };
+    for _ in 0..LOOKS_MAX {
+        let before = dir.disk.list(&dir.layout.journal_dir()).map_err(io)?;
+        let seen = find(&dir).and_then(|mut found| {
+            if !whole {
+                found.recovered.damage.push(Damage::Format { file: dir.layout.format() });
+            }
+            look(&dir, &found)
+        });
+        let changed = dir.disk.list(&dir.layout.journal_dir()).map_err(io)? != before;
+        match seen {
+            Ok(seen) if !changed => return Ok(seen),
+            Err(source) if !changed && source.kind() != io::ErrorKind::NotFound => return Err(io(source)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Err(VerifyError::Busy { root: root.to_owned() })
+}
