@@ -11,6 +11,7 @@ use deepmq_broker::Broker;
 use deepmq_broker::queue::Queue;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::ConsumerId;
+use deepmq_storage::Durability;
 use input::Input;
 use pace::Pace;
 use std::future::{Future, poll_fn};
@@ -139,6 +140,7 @@ impl Driver {
         self.poll_timer(cx)?;
         self.poll_login(cx);
         self.poll_memory(cx);
+        self.poll_durable(cx);
         let read = match self.session.next() {
             Next::Close(linger) => return Err(End::Closed(linger)),
             Next::Login(login) => {
@@ -154,6 +156,7 @@ impl Driver {
             Next::Run => self.read(cx)?,
         };
         self.pace.wait_for(self.session.take_tickets());
+        self.poll_durable(cx);
         self.write(cx)?;
         Ok(read)
     }
@@ -238,6 +241,19 @@ impl Driver {
             self.resume_input();
             // If it stalled again, this registers for the next time.
             cx.waker().wake_by_ref();
+        }
+    }
+
+    /// Tells the client what has become durable.
+    fn poll_durable(&mut self, cx: &mut Context<'_>) {
+        let Some(durable) = self.shared.broker.durable() else { return };
+        let journal = durable.journal();
+        while let Some(lsn) = self.session.waits_for() {
+            match journal.poll(lsn, Durability::Fsync, cx.waker()) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(())) => self.session.handle_durable(journal.durable()),
+                Poll::Ready(Err(failure)) => return self.session.handle_storage_failure(&failure),
+            }
         }
     }
 

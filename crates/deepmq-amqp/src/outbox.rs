@@ -17,8 +17,10 @@ use deepmq_broker::message::{Body, Delivery, MessageRef};
 use deepmq_broker::queue::{Queue, Settlements};
 use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
 use deepmq_model::queue::ConsumerId;
+use deepmq_storage::Lsn;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -42,6 +44,8 @@ pub(crate) struct Outbox {
 pub(crate) struct State {
     pub(crate) frames: Frames,
     channels: HashMap<u16, OutChannel>,
+    /// Answers that wait for the journal: where they begin in the buffer, and for what. All behind one waits too.
+    gates: VecDeque<(usize, Lsn)>,
     /// Consumers that were refused room, to be resumed.
     starved: Vec<(Arc<Queue>, ConsumerId)>,
     waker: Option<Waker>,
@@ -69,6 +73,17 @@ impl Default for Frames {
 }
 
 impl Frames {
+    /// Takes off what begins at `at` of the buffer, where a frame begins.
+    fn split_off(&mut self, at: usize) -> Self {
+        let buf = self.buf.split_off(at);
+        let first = self.parts.partition_point(|part| part.at < at);
+        let mut parts = self.parts.split_off(first);
+        parts.iter_mut().for_each(|part| part.at -= at);
+        let part_bytes = parts.iter().map(|part| part.bytes.len()).sum();
+        self.part_bytes -= part_bytes;
+        Self { buf, parts, part_bytes, frame_max: self.frame_max }
+    }
+
     fn len(&self) -> usize {
         self.buf.len() + self.part_bytes
     }
@@ -147,6 +162,29 @@ impl Outbox {
         }
     }
 
+    /// Appends frames that are not sent before `lsn` is durable, and so what is appended later.
+    pub(crate) fn write_after(&self, lsn: Lsn, write: impl FnOnce(&mut Frames)) {
+        let mut state = self.state.lock();
+        if !state.closed {
+            let at = state.frames.buf.len();
+            state.gates.push_back((at, lsn));
+            write(&mut state.frames);
+        }
+    }
+
+    /// What the first waiting answer waits for.
+    pub(crate) fn waits_for(&self) -> Option<Lsn> {
+        self.state.lock().gates.front().map(|&(_, lsn)| lsn)
+    }
+
+    /// Lets go of answers that waited for what is durable now.
+    pub(crate) fn release(&self, durable: Lsn) {
+        let gates = &mut self.state.lock().gates;
+        while gates.front().is_some_and(|&(_, lsn)| lsn <= durable) {
+            gates.pop_front();
+        }
+    }
+
     /// Adds a channel.
     pub(crate) fn open_channel(&self, number: u16) {
         self.state.lock().channels.insert(number, OutChannel::default());
@@ -185,14 +223,20 @@ impl Outbox {
         waker: &Waker,
     ) -> bool {
         let mut state = self.state.lock();
-        if state.frames.buf.is_empty() {
+        let gate = state.gates.front().map(|&(at, _)| at);
+        if state.frames.buf.is_empty() || gate == Some(0) {
             if !state.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
                 state.waker = Some(waker.clone());
             }
             return false;
         }
+        let behind = gate.map(|at| state.frames.split_off(at));
         outgoing.swap(&mut state.frames);
         state.frames.part_bytes = 0;
+        if let (Some(at), Some(behind)) = (gate, behind) {
+            state.frames = behind;
+            state.gates.iter_mut().for_each(|(gate, _)| *gate -= at);
+        }
         starved.append(&mut state.starved);
         true
     }

@@ -9,6 +9,7 @@
 
 mod channel;
 mod close;
+mod confirming;
 mod connection;
 mod consume;
 mod content;
@@ -16,6 +17,7 @@ mod declare;
 mod failure;
 mod handshake;
 mod held;
+mod journalling;
 mod login;
 mod publish;
 mod router;
@@ -32,12 +34,14 @@ use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame
 use crate::outbox::Outbox;
 use crate::translate;
 use channel::Channel;
+use confirming::Confirming;
 use deepmq_broker::connection::{Admission, ConnectionId};
 use deepmq_broker::queue::{Queue, Settlements, Ticket};
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::users::User;
 use deepmq_broker::{Broker, Vhost};
 use deepmq_model::{Name, Table};
+use deepmq_storage::{Lsn, StorageFailure};
 use hashbrown::HashMap;
 use held::Held;
 use publish::Batch;
@@ -123,6 +127,7 @@ pub(crate) struct Session {
     wakes: Wakes,
     stall: Stall,
     held: Held,
+    confirming: Confirming,
     /// Queues that fell behind, and this publisher's turn at each.
     tickets: Vec<(Arc<Queue>, Ticket)>,
     /// Why the connection ended, for the log and the event.
@@ -156,6 +161,7 @@ impl Session {
             settlements: Settlements::default(),
             wakes: Wakes::default(),
             stall: Stall::default(),
+            confirming: Confirming::default(),
             tickets: Vec::new(),
             ending: None,
         }
@@ -224,6 +230,24 @@ impl Session {
     /// The queues that a publisher should wait for, as a courtesy to their consumers.
     pub(crate) fn take_tickets(&mut self) -> impl Iterator<Item = (Arc<Queue>, Ticket)> {
         self.tickets.drain(..)
+    }
+
+    /// What something that was done must be durable up to before the client is told.
+    pub(crate) fn waits_for(&self) -> Option<Lsn> {
+        let (confirm, answer) = (self.confirming.waits_for(), self.outbox.waits_for());
+        confirm.into_iter().chain(answer).min()
+    }
+
+    /// Everything up to `durable` is.
+    pub(crate) fn handle_durable(&mut self, durable: Lsn) {
+        self.outbox.release(durable);
+        self.confirming.release(durable, &self.outbox);
+    }
+
+    /// Nothing becomes durable any more.
+    pub(crate) fn handle_storage_failure(&mut self, failure: &StorageFailure) {
+        tracing::error!(connection = self.id.0, %failure, "what was published or declared is not durable");
+        self.drop_connection(Duration::ZERO, "the storage has failed");
     }
 
     /// Sends a heartbeat.

@@ -118,20 +118,46 @@ impl Backlog {
         self.blocks.partition_point(|block| block.first <= position.0).checked_sub(1)
     }
 
-    /// One message is needed no more.
-    pub(crate) fn complete(&mut self, position: Position) {
-        self.complete_run(Run { first: position, count: 1 });
+    /// One message is needed no more; true: it may be persistent.
+    pub(crate) fn complete(&mut self, position: Position) -> bool {
+        self.complete_run(Run { first: position, count: 1 })
+    }
+
+    /// Whether a message may be persistent: one of its neighbours is.
+    pub(crate) fn is_persistent(&self, position: Position) -> bool {
+        self.find(position).and_then(|at| self.blocks.get(at)).is_some_and(|block| block.persistent)
+    }
+
+    /// Takes over a message from an earlier life of the queue, above those taken over so far.
+    pub(crate) fn restore(&mut self, position: Position, message: MessageRef<'_>) {
+        if position.0 != self.next {
+            // Blocks hold consecutive positions, so a gap begins another.
+            self.blocks.push_back(Block::new(position.0, 1, message.packed_bytes()));
+            self.next = position.0;
+        }
+        let size = BatchSize { count: 1, bytes: message.packed_bytes() };
+        self.append(position, size, std::iter::once(message));
+    }
+
+    /// Goes on at `next` after what was restored.
+    pub(crate) fn restored(&mut self, next: Position) {
+        if next.0 != self.next {
+            self.blocks.push_back(Block::new(next.0, 0, 0));
+            self.next = next.0;
+        }
+        self.trim();
     }
 
     /// All from `start` to `end` (exclusive) are needed no more.
-    pub(crate) fn complete_range(&mut self, start: Position, end: Position) {
-        let mut first = start;
+    pub(crate) fn complete_range(&mut self, start: Position, end: Position) -> bool {
+        let (mut first, mut persistent) = (start, false);
         while first < end {
             let count = u32::try_from(end.0 - first.0).unwrap_or(u32::MAX);
             let run = Run { first, count };
-            self.complete_run(run);
+            persistent |= self.complete_run(run);
             first = run.end();
         }
+        persistent
     }
 
     /// Forgets everything.
@@ -142,10 +168,10 @@ impl Backlog {
         self.account.set(0);
     }
 
-    /// Several consecutive messages are needed no more.
-    pub(crate) fn complete_run(&mut self, run: Run) {
-        let (mut at, end) = (run.first.0, run.end().0);
-        let Some(mut index) = self.find(run.first) else { return };
+    /// Several consecutive messages are needed no more; true: some may be persistent.
+    pub(crate) fn complete_run(&mut self, run: Run) -> bool {
+        let (mut at, end, mut persistent) = (run.first.0, run.end().0, false);
+        let Some(mut index) = self.find(run.first) else { return false };
         while at < end {
             let next = self.blocks.get(index + 1).map_or(u64::MAX, |block| block.first);
             let Some(block) = self.blocks.get_mut(index) else { break };
@@ -154,6 +180,7 @@ impl Backlog {
             debug_assert!(block.live >= count, "a message is completed once");
             block.live = block.live.saturating_sub(count);
             self.live -= u64::from(count);
+            persistent |= block.persistent;
             if block.live == 0 && next != u64::MAX {
                 self.bytes -= block.bytes();
                 block.hollow();
@@ -162,6 +189,7 @@ impl Backlog {
             index += 1;
         }
         self.trim();
+        persistent
     }
 
     /// Lets go of blocks at the front that nobody needs.

@@ -6,16 +6,20 @@ use crate::config::BrokerConfig;
 use crate::connection::{
     Admission, ChannelInfo, ConnectionControl, ConnectionId, ConnectionInfo, Connections,
 };
+use crate::durable::change::Change;
+use crate::durable::{Durable, DurableError, Recovery};
 use crate::events::{Event, EventStream, Events, Interest};
 use crate::limits::{Limits, LimitsError};
 use crate::memory::Memory;
 use crate::users::{Users, UsersError};
-use crate::vhost::Vhost;
+use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
 use deepmq_storage::seam::Seam;
+use deepmq_storage::{Durability, Lsn, StorageFailure};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -28,6 +32,9 @@ pub enum StartError {
     /// A user cannot be made.
     #[error(transparent)]
     Users(#[from] UsersError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Durable(#[from] DurableError),
 }
 
 /// What the broker holds at one moment.
@@ -58,6 +65,7 @@ struct Inner {
     memory: Arc<Memory>,
     connections: Arc<Connections>,
     vhosts: RwLock<BTreeMap<Name, Arc<Vhost>>>,
+    durable: Option<Arc<Durable>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -75,6 +83,8 @@ impl Broker {
     /// Starts a broker whose events can have been subscribed to before.
     pub fn start_observed(config: BrokerConfig, seam: Seam, events: Arc<Events>) -> Result<Self, StartError> {
         config.limits.check()?;
+        let opened = config.data_dir.as_deref().map(|dir| Durable::open(&seam, dir)).transpose()?;
+        let (durable, recovery) = opened.unzip();
         let users = Users::new(config.users.clone(), seam.random.clone())?;
         let memory = Memory::new(config.limits.ready_memory_bytes_max);
         let broker = Self(Arc::new(Inner {
@@ -83,6 +93,7 @@ impl Broker {
             memory,
             connections: Arc::default(),
             vhosts: RwLock::default(),
+            durable,
             stopping: watch::Sender::new(false),
             config,
             seam,
@@ -90,15 +101,71 @@ impl Broker {
         for name in &broker.0.config.vhosts {
             broker.add_vhost(name);
         }
+        if let Some(recovery) = recovery {
+            broker.recover(recovery)?;
+        }
         broker.0.events.publish(&Event::BrokerStarted);
         Ok(broker)
     }
 
     fn add_vhost(&self, name: &Name) {
         let inner = &self.0;
-        let vhost =
-            Vhost::new(name.clone(), &inner.config.limits, inner.memory.clone(), inner.events.clone());
+        let (memory, events, durable) = (inner.memory.clone(), inner.events.clone(), inner.durable.clone());
+        let vhost = Vhost::new(name.clone(), &inner.config.limits, memory, events, durable);
         inner.vhosts.write().insert(name.clone(), Arc::new(vhost));
+    }
+
+    /// Takes back what the data directory held.
+    fn recover(&self, recovery: Recovery) -> Result<(), DurableError> {
+        for change in &recovery.changes {
+            let Some(vhost) = self.vhost(&change.vhost) else {
+                tracing::warn!(
+                    vhost = &*change.vhost,
+                    "the data directory knows a vhost that is not configured"
+                );
+                continue;
+            };
+            if let Err(error) = vhost.apply(change.what.clone()) {
+                tracing::error!(%error, vhost = &*change.vhost, "a change cannot be made again");
+            }
+        }
+        let queues = self.vhosts().iter().flat_map(|vhost| vhost.kept_queues()).collect();
+        let (messages, unknown) = give_back(&recovery, &queues)?;
+        tracing::info!(queues = queues.len(), messages, clean = recovery.is_clean(), "recovered");
+        drop(recovery);
+        let Some(durable) = &self.0.durable else { return Ok(()) };
+        durable.begin(&unknown, || self.tell())
+    }
+
+    /// The durable topology of all vhosts.
+    fn tell(&self) -> Vec<Change> {
+        self.vhosts().iter().flat_map(|vhost| vhost.tell()).collect()
+    }
+
+    /// The durable side, if there is a data directory.
+    pub fn durable(&self) -> Option<&Arc<Durable>> {
+        self.0.durable.as_ref()
+    }
+
+    /// Waits until the data directory fails, if it ever does: from then on nothing becomes durable any more.
+    pub async fn failed(&self) -> StorageFailure {
+        std::future::poll_fn(|cx| {
+            let Some(durable) = &self.0.durable else { return Poll::Pending };
+            // A record that never comes is waited for until the journal fails.
+            match durable.journal().poll(Lsn(u64::MAX), Durability::Fsync, cx.waker()) {
+                Poll::Ready(Err(failure)) => Poll::Ready(failure),
+                Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Writes what is left to write, and closes the data directory in order. To be called once no front-end serves any
+    /// more.
+    pub fn close(&self) -> Result<(), StorageFailure> {
+        let Some(durable) = &self.0.durable else { return Ok(()) };
+        durable.snapshot(|| self.tell())?;
+        durable.close()
     }
 
     /// Stops the broker: front-ends close their connections, and its messages are gone with the last reference.

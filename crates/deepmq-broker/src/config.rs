@@ -4,6 +4,7 @@
 //! of whoever starts the broker.
 
 use deepmq_model::Name;
+use std::path::PathBuf;
 
 use crate::limits::Limits;
 use crate::users::UserSpec;
@@ -13,6 +14,8 @@ use crate::users::UserSpec;
 pub struct BrokerConfig {
     /// Every bound.
     pub limits: Limits,
+    /// Where what is durable is kept; none: nowhere, and it is gone with the broker.
+    pub data_dir: Option<PathBuf>,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -30,6 +33,7 @@ impl Default for BrokerConfig {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
+            data_dir: None,
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

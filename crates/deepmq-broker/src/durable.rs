@@ -7,13 +7,15 @@
 
 pub(crate) mod change;
 mod recovery;
+mod settled;
 
 pub(crate) use recovery::{Kept, Recovery};
+pub(crate) use settled::Settled;
 
 use change::Change;
 use deepmq_storage::{
-    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam, Store,
-    StorageFailure,
+    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
+    StorageFailure, Store,
 };
 use parking_lot::{Condvar, Mutex};
 use std::io;
@@ -43,6 +45,9 @@ pub enum DurableError {
     /// It cannot be written.
     #[error(transparent)]
     Failed(#[from] StorageFailure),
+    /// It takes nothing more.
+    #[error(transparent)]
+    Append(#[from] AppendError),
 }
 
 /// The durable side of a broker.
@@ -107,10 +112,18 @@ impl Durable {
         self.store.write_snapshot(covers, &encoded)
     }
 
-    /// Gives up journal files that nothing depends on any more.
-    fn reclaim(&self) -> Result<(), StorageFailure> {
-        while self.store.recycle_oldest()? {}
-        Ok(())
+    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot.
+    pub(crate) fn begin(
+        &self,
+        unknown: &[u64],
+        tell: impl FnOnce() -> Vec<Change>,
+    ) -> Result<(), DurableError> {
+        if !unknown.is_empty() {
+            let lsn = self.record(&[], unknown)?;
+            self.journal.wait(lsn, Durability::Fsync)?;
+            unknown.iter().try_for_each(|&queue| self.store.delete_queue(queue))?;
+        }
+        Ok(self.snapshot(tell)?)
     }
 
     /// Writes all that is left and closes the directory in order.

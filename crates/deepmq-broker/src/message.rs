@@ -45,6 +45,8 @@ pub struct MessageRef<'a> {
     pub properties: &'a [u8],
     /// The body.
     pub body: Body<'a>,
+    /// It is to survive a restart where its queue does (delivery mode 2).
+    pub persistent: bool,
 }
 
 impl MessageRef<'_> {
@@ -91,7 +93,8 @@ mod tests {
 
     #[test]
     fn an_address_is_taken_apart_and_a_short_one_reads_as_empty() {
-        let message = |address| MessageRef { address, properties: &[0, 0], body: Body::Inline(b"") };
+        let message =
+            |address| MessageRef { address, properties: &[0, 0], body: Body::Inline(b""), persistent: false };
         let whole = message(b"\x03exc\x02rk");
         assert_eq!((whole.exchange(), whole.routing_key()), (&b"exc"[..], &b"rk"[..]));
         assert_eq!(message(b"\0\0").routing_key(), b"");

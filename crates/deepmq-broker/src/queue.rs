@@ -14,12 +14,15 @@ pub use settlement::{Outcome, Settlement, Settlements};
 
 use crate::backlog::{Backlog, BatchSize};
 use crate::connection::ConnectionId;
+use crate::durable::Durable;
 use crate::events::{Event, Events};
 use crate::memory::Memory;
 use crate::message::{Delivery, MessageRef};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
-use deepmq_model::queue::{self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Run};
+use deepmq_model::queue::{
+    self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, PositionSet, Run,
+};
 use flow::Flow;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -120,7 +123,24 @@ pub struct Queue {
     name: Name,
     vhost: Name,
     events: Arc<Events>,
+    kept: Option<KeptQueue>,
     state: Mutex<State>,
+}
+
+/// How a durable queue is known to the store.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptQueue {
+    pub(crate) durable: Arc<Durable>,
+    pub(crate) number: u64,
+}
+
+/// What became of a published batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Where the first message is; none if the queue was deleted.
+    pub first: Option<Position>,
+    /// With a ticket, consumers fall behind: see [`Queue::poll_turn`].
+    pub ticket: Option<Ticket>,
 }
 
 #[derive(Debug)]
@@ -133,7 +153,13 @@ struct State {
 }
 
 impl Queue {
-    pub(crate) fn new(vhost: Name, name: Name, memory: Arc<Memory>, events: Arc<Events>) -> Arc<Self> {
+    pub(crate) fn new(
+        vhost: Name,
+        name: Name,
+        memory: Arc<Memory>,
+        events: Arc<Events>,
+        kept: Option<KeptQueue>,
+    ) -> Arc<Self> {
         let state = State {
             model: model::Queue::default(),
             backlog: Backlog::new(memory),
@@ -141,12 +167,29 @@ impl Queue {
             flow: Flow::default(),
             deleted: false,
         };
-        Arc::new(Self { name, vhost, events, state: Mutex::new(state) })
+        Arc::new(Self { name, vhost, events, kept, state: Mutex::new(state) })
     }
 
     /// Its name.
     pub fn name(&self) -> &Name {
         &self.name
+    }
+
+    /// The number by which the journal knows it, if it is durable in a durable broker.
+    pub fn number(&self) -> Option<u64> {
+        self.kept.as_ref().map(|kept| kept.number)
+    }
+
+    /// Takes over a message from an earlier life, in the order of positions.
+    pub(crate) fn restore(&self, position: Position, message: MessageRef<'_>) {
+        self.state.lock().backlog.restore(position, message);
+    }
+
+    /// All messages were taken over; `returned` of them had been handed out.
+    pub(crate) fn restored(&self, next: Position, returned: PositionSet, kept: PositionSet) {
+        let mut state = self.state.lock();
+        state.backlog.restored(next);
+        state.model.restore(next, returned, kept);
     }
 
     /// The vhost it is in.
@@ -186,22 +229,23 @@ impl Queue {
 
     /// Takes a batch of messages and hands out what consumers can take. A deleted queue drops them.
     ///
-    /// With a ticket, consumers fall behind: the publisher should wait for [`Queue::poll_turn`] before the next batch.
+    /// What is to survive a restart must be journalled by the caller, at the positions it is told, and confirmed only after.
     pub fn publish<'a>(
         self: &Arc<Self>,
         size: BatchSize,
         messages: impl Iterator<Item = MessageRef<'a>>,
         wakes: &mut Wakes,
-    ) -> Option<Ticket> {
+    ) -> Published {
         let mut state = self.state.lock();
         if state.deleted || size.count == 0 {
-            return None;
+            return Published::default();
         }
         let first = state.model.publish(size.count as u64);
         state.backlog.append(first, size, messages);
         state.counters.published += size.count as u64;
         state.dispatch(self, wakes);
-        state.falls_behind().then(|| state.flow.issue(size.count as u64))
+        let ticket = state.falls_behind().then(|| state.flow.issue(size.count as u64));
+        Published { first: Some(first), ticket }
     }
 
     /// Whether a publisher's turn has come; if not, `waker` is woken when it has.
@@ -245,7 +289,12 @@ impl Queue {
 
     /// Fetches the first ready message into `take`, which also learns how many are left. Unless `no_ack`, it is
     /// unacked from then on.
-    pub fn fetch<R>(&self, no_ack: bool, take: impl FnOnce(Delivery<'_>, u64) -> R) -> Option<R> {
+    pub fn fetch<R>(
+        &self,
+        no_ack: bool,
+        take: impl FnOnce(Delivery<'_>, u64) -> R,
+        wakes: &mut Wakes,
+    ) -> Option<R> {
         let mut state = self.state.lock();
         let handed = state.model.get(no_ack)?;
         let left = state.model.ready();
@@ -259,7 +308,8 @@ impl Queue {
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {
             state.counters.acked += 1;
-            state.backlog.complete(handed.position);
+            let persistent = state.backlog.complete(handed.position);
+            self.note_done(persistent, Run { first: handed.position, count: 1 }, wakes);
         }
         Some(taken)
     }
@@ -270,7 +320,7 @@ impl Queue {
         if state.deleted {
             return;
         }
-        state.settle(settlements);
+        state.settle(self, settlements, wakes);
         if self.events.messages_wanted() {
             for settlement in settlements {
                 self.events.publish(&self.settled(settlement));
@@ -280,12 +330,15 @@ impl Queue {
     }
 
     /// Drops all ready messages; returns how many.
-    pub fn purge(&self) -> u64 {
+    pub fn purge(&self, wakes: &mut Wakes) -> u64 {
         let mut state = self.state.lock();
         let purged = state.model.purge();
         let fresh = (purged.first, purged.end);
         for (start, end) in purged.older.ranges().chain((fresh.0 < fresh.1).then_some(fresh)) {
-            state.backlog.complete_range(start, end);
+            let persistent = state.backlog.complete_range(start, end);
+            if let Some(kept) = self.kept.as_ref().filter(|_| persistent) {
+                wakes.settled.done_range(&kept.durable, kept.number, start.0..end.0);
+            }
         }
         state.counters.discarded += purged.count();
         state.flow.open(Waker::wake);
@@ -309,6 +362,13 @@ impl Queue {
         state.model = model::Queue::default();
         state.backlog.clear();
         Ok(deleted)
+    }
+
+    /// Notes for the journal that messages are needed no more, if it may know them.
+    fn note_done(&self, persistent: bool, run: Run, wakes: &mut Wakes) {
+        if let Some(kept) = self.kept.as_ref().filter(|_| persistent) {
+            wakes.settled.done(&kept.durable, kept.number, run);
+        }
     }
 
     fn delivered(&self, message: MessageRef<'_>, redelivered: bool) -> Event {
@@ -338,11 +398,16 @@ impl State {
         Flow::is_long(self.model.ready(), self.backlog.bytes()) && !self.model.consumers().is_empty()
     }
 
-    fn settle(&mut self, settlements: &[Settlement]) {
+    fn settle(&mut self, queue: &Queue, settlements: &[Settlement], wakes: &mut Wakes) {
         let mut done: Option<Run> = None;
         for settlement in settlements {
             if settlement.outcome.requeues() {
                 self.model.requeue(settlement.position, settlement.consumer);
+                if let Some(kept) =
+                    queue.kept.as_ref().filter(|_| self.backlog.is_persistent(settlement.position))
+                {
+                    wakes.settled.returned(&kept.durable, kept.number, settlement.position);
+                }
                 self.counters.requeued += 1;
                 continue;
             }
@@ -356,13 +421,13 @@ impl State {
                 _ => {
                     let run = done.replace(Run { first: settlement.position, count: 1 });
                     if let Some(run) = run {
-                        self.backlog.complete_run(run);
+                        queue.note_done(self.backlog.complete_run(run), run, wakes);
                     }
                 }
             }
         }
         if let Some(run) = done {
-            self.backlog.complete_run(run);
+            queue.note_done(self.backlog.complete_run(run), run, wakes);
         }
     }
 
@@ -390,7 +455,7 @@ impl State {
             }
             if no_ack {
                 for &(run, _) in runs {
-                    backlog.complete_run(run);
+                    queue.note_done(backlog.complete_run(run), run, wakes);
                 }
             }
         });

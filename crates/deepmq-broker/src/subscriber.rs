@@ -6,6 +6,7 @@
 pub(crate) mod recorder;
 
 use crate::connection::ConnectionId;
+use crate::durable::Settled;
 use crate::message::Delivery;
 use crate::queue::Queue;
 use smallvec::SmallVec;
@@ -58,9 +59,10 @@ pub struct Subscription {
     pub tag: deepmq_model::Name,
 }
 
-/// Connections to wake once the locks are released.
+/// What is to be done once the locks are released: settlements to journal, connections to wake.
 #[derive(Debug, Default)]
 pub struct Wakes {
+    pub(crate) settled: Settled,
     subscribers: SmallVec<[Arc<dyn Subscriber>; 4]>,
     publishers: SmallVec<[Waker; 4]>,
 }
@@ -78,8 +80,9 @@ impl Wakes {
         self.publishers.push(waker);
     }
 
-    /// Wakes them all.
+    /// Does it all.
     pub fn wake(&mut self) {
+        self.settled.journal();
         for subscriber in self.subscribers.drain(..) {
             subscriber.wake();
         }

@@ -3,10 +3,17 @@
 //! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
+mod keeping;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use keeping::give_back;
+
+use keeping::Keeping;
+
 use crate::connection::ConnectionId;
+use crate::durable::Durable;
+use crate::durable::change::{Binding, What};
 use crate::events::{BindingTo, Event, Events};
 use crate::inspect::{BindingInfo, QueueInfo};
 use crate::limits::Limits;
@@ -29,6 +36,7 @@ pub struct Vhost {
     events: Arc<Events>,
     memory: Arc<Memory>,
     generation: AtomicU64,
+    keeping: Option<Keeping>,
     catalogue: RwLock<Catalogue>,
 }
 
@@ -89,7 +97,13 @@ impl Catalogue {
 }
 
 impl Vhost {
-    pub(crate) fn new(name: Name, limits: &Limits, memory: Arc<Memory>, events: Arc<Events>) -> Self {
+    pub(crate) fn new(
+        name: Name,
+        limits: &Limits,
+        memory: Arc<Memory>,
+        events: Arc<Events>,
+        durable: Option<Arc<Durable>>,
+    ) -> Self {
         let topology = Topology::new(model::Limits {
             queues_max: limits.queues_per_vhost_max,
             exchanges_max: limits.exchanges_per_vhost_max,
@@ -100,6 +114,7 @@ impl Vhost {
             name,
             events,
             memory,
+            keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
             catalogue: RwLock::new(Catalogue { topology, queues: Vec::new() }),
         }
@@ -132,6 +147,8 @@ impl Vhost {
         let declared = catalogue.topology.declare_exchange(name, spec)?;
         self.publish_generation(&catalogue);
         if declared == Declared::Created {
+            let exchange = catalogue.topology.find_exchange(name).filter(|exchange| exchange.durable);
+            self.keep(exchange.map(What::exchange), &[]);
             self.events.publish(&Event::ExchangeCreated {
                 vhost: self.name.clone(),
                 exchange: name.into(),
@@ -151,6 +168,7 @@ impl Vhost {
         let mut catalogue = self.write();
         let changes = catalogue.topology.delete_exchange(name, if_unused)?;
         self.publish_generation(&catalogue);
+        self.keep_removal(&changes, None);
         self.announce(&changes);
         Ok(())
     }
@@ -166,7 +184,13 @@ impl Vhost {
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
             let name: Name = name.into();
-            let queue = Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone());
+            let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
+            let kept = declared.and_then(|_| self.keep_queue());
+            if let (Some(declared), Some(kept)) = (declared, &kept) {
+                self.keep([What::queue(declared, kept.number)], &[]);
+            }
+            let queue =
+                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), kept);
             catalogue.set(id, Some(queue));
             self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
         }
@@ -243,6 +267,7 @@ impl Vhost {
         let Some(queue) = catalogue.queue(id).cloned() else { return Ok(()) };
         let deleted = queue.delete(when.unused, when.empty)?;
         let changes = catalogue.topology.delete_queue(id);
+        self.keep_removal(&changes, queue.number());
         catalogue.set(id, None);
         self.publish_generation(catalogue);
         self.announce(&changes);
@@ -272,6 +297,9 @@ impl Vhost {
         let new = catalogue.topology.bind(source, destination, key, arguments, by)?;
         self.publish_generation(&catalogue);
         if new {
+            let binding =
+                Some(kept_binding(request)).filter(|binding| binding.is_durable(&catalogue.topology));
+            self.keep(binding.map(What::Binding), &[]);
             let destination = binding_to(destination);
             let (vhost, source, key) = (self.name.clone(), source.into(), key.into());
             self.events.publish(&Event::BindingCreated { vhost, source, destination, key });
@@ -283,8 +311,12 @@ impl Vhost {
     pub fn unbind(&self, request: BindingRequest<'_>, by: ConnectionId) -> Result<(), TopologyError> {
         let BindingRequest { source, destination, key, arguments } = request;
         let mut catalogue = self.write();
+        let durable = kept_binding(request).is_durable(&catalogue.topology);
         let changes = catalogue.topology.unbind(source, destination, key, arguments, by)?;
         self.publish_generation(&catalogue);
+        let gone = (durable && !changes.is_empty()).then(|| What::NoBinding(kept_binding(request)));
+        self.keep(gone, &[]);
+        self.keep_removal(&changes, None);
         self.announce(&changes);
         Ok(())
     }
@@ -352,6 +384,20 @@ impl Vhost {
     /// How many exchanges there are.
     pub fn exchange_count(&self) -> usize {
         self.catalogue.read().topology.exchanges().count()
+    }
+}
+
+fn kept_binding(request: BindingRequest<'_>) -> Binding {
+    let (to, destination) = match request.destination {
+        Destination::Queue(name) => (ResourceKind::Queue, name),
+        Destination::Exchange(name) => (ResourceKind::Exchange, name),
+    };
+    Binding {
+        source: request.source.into(),
+        to,
+        destination: destination.into(),
+        key: request.key.into(),
+        arguments: request.arguments.clone(),
     }
 }
 

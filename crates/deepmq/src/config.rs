@@ -63,9 +63,11 @@ impl Config {
         }
         refuse_duplicate("user", broker.users.iter().map(|user| &user.name))?;
         refuse_duplicate("vhost", &broker.vhosts)?;
+        let data_dir: PathBuf = settings.data_dir.unwrap_or_else(|| "data".into());
+        broker.data_dir = Some(data_dir.clone());
         Ok(Self {
             amqp: settings.amqp.unwrap_or_default(),
-            data_dir: settings.data_dir.unwrap_or_else(|| "data".into()),
+            data_dir,
             worker_threads: settings.worker_threads.map_or(machine.cores, Into::into),
             log: settings.log.unwrap_or_default(),
             broker,

@@ -5,22 +5,20 @@
 use std::future::pending;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use deepmq_storage::Seam;
-use deepmq_storage::seam::{LockError, LockGuard};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
 use crate::signals::StopSignals;
 use crate::{logging, machine};
 use deepmq_amqp::serve as serve_amqp;
-use deepmq_broker::Broker;
+use deepmq_broker::{Broker, StartError};
 
 /// Time for the front-ends to close their connections. They bound themselves to a little less; what is left of the ten
 /// seconds a stop may take is for the rest.
@@ -48,12 +46,11 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
 async fn serve(config: Config) -> anyhow::Result<()> {
     let mut signals = StopSignals::catch().context("the signals to stop can not be caught")?;
     let seam = Seam::real();
-    let _lock = lock_data_dir(&seam, &config.data_dir)?;
     let amqp = match &config.amqp {
         Listen::Off => None,
         Listen::On(address) => Some(bind("--amqp", address).await?),
     };
-    let broker = Broker::start(config.broker, seam).context("the broker can not start")?;
+    let broker = start(config, seam)?;
     let (stop, stopped) = watch::channel(());
     let mut front_ends = JoinSet::new();
     if let Some((listener, address)) = amqp {
@@ -66,6 +63,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tokio::select! {
         signal = signals.next() => info!(?signal, "stopping"),
         () = any_end(&mut front_ends) => bail!("a listener stopped by itself; see the log above"),
+        failure = broker.failed() => {
+            error!(%failure, "the data directory has failed, nothing is confirmed any more: stopping");
+            bail!("the data directory has failed: {failure}");
+        }
     }
     drop(stop);
     let closed = async { while front_ends.join_next().await.is_some() {} };
@@ -75,8 +76,26 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         again = signals.next() => std::process::exit(again.exit_code()),
     }
     broker.shutdown();
+    let closing = broker.clone();
+    spawn_blocking(move || closing.close())
+        .await?
+        .context("the data directory can not be closed in order")?;
     info!("stopped");
     Ok(())
+}
+
+/// Starts the broker on its data directory.
+fn start(config: Config, seam: Seam) -> anyhow::Result<Broker> {
+    let dir = config.data_dir.clone();
+    Broker::start(config.broker, seam).map_err(|error| match error {
+        StartError::Durable(error) => anyhow!(
+            "the data directory {} can not be used: {error}; choose another directory with --data-dir",
+            dir.display()
+        ),
+        StartError::Limits(_) | StartError::Users(_) => {
+            anyhow::Error::new(error).context("the broker can not start")
+        }
+    })
 }
 
 /// Ends with the first front-end; never, if there is none.
@@ -90,22 +109,6 @@ async fn any_end(front_ends: &mut JoinSet<()>) {
 /// Ends when the sender is dropped.
 async fn stop_of(mut stopped: watch::Receiver<()>) {
     while stopped.changed().await.is_ok() {}
-}
-
-fn lock_data_dir(seam: &Seam, dir: &Path) -> anyhow::Result<LockGuard> {
-    const REMEDY: &str = "choose another directory with --data-dir";
-    let shown = dir.display();
-    seam.disk
-        .create_dir_all(dir)
-        .map_err(|error| anyhow!("the data directory {shown} can not be created: {error}; {REMEDY}"))?;
-    seam.disk.lock(&dir.join("deepmq.lock")).map_err(|error| match error {
-        LockError::Held { pid, .. } => {
-            let holder =
-                pid.map_or_else(|| "another broker".into(), |pid| format!("the broker of process {pid}"));
-            anyhow!("the data directory {shown} is in use by {holder}; stop it or {REMEDY}")
-        }
-        LockError::Io { .. } => anyhow!("the data directory {shown} can not be used: {error}; {REMEDY}"),
-    })
 }
 
 async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {

@@ -116,6 +116,7 @@ impl Session {
         if let Some(vhost) = &self.vhost {
             abandoned.iter().for_each(|queue| vhost.delete_if_abandoned(queue));
         }
+        self.confirming.forget(number);
         self.broker.events().publish(&Event::ChannelClosed { connection: self.id, channel: number });
     }
 

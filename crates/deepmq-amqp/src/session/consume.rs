@@ -178,20 +178,24 @@ impl Session {
         let name = self.queue_name(number, get.queue)?;
         let queue = vhost.queue(&name, self.id).map_err(|e| translate::topology_error(&e, vhost.name()))?;
         let outbox = &self.outbox;
-        let got = queue.fetch(get.no_ack, |delivery, left| {
-            outbox.channel(number, |channel, frames| {
-                let exchange = String::from_utf8_lossy(delivery.message.exchange());
-                basic::GetOk {
-                    delivery_tag: channel.fetched(&queue, delivery.position, get.no_ack),
-                    redelivered: delivery.redelivered,
-                    exchange: &exchange,
-                    routing_key: delivery.message.routing_key(),
-                    message_count: u32::try_from(left).unwrap_or(u32::MAX),
-                }
-                .encode(number, &mut frames.buf);
-                frames.content(number, &delivery.message);
-            });
-        });
+        let got = queue.fetch(
+            get.no_ack,
+            |delivery, left| {
+                outbox.channel(number, |channel, frames| {
+                    let exchange = String::from_utf8_lossy(delivery.message.exchange());
+                    basic::GetOk {
+                        delivery_tag: channel.fetched(&queue, delivery.position, get.no_ack),
+                        redelivered: delivery.redelivered,
+                        exchange: &exchange,
+                        routing_key: delivery.message.routing_key(),
+                        message_count: u32::try_from(left).unwrap_or(u32::MAX),
+                    }
+                    .encode(number, &mut frames.buf);
+                    frames.content(number, &delivery.message);
+                });
+            },
+            &mut self.wakes,
+        );
         if got.is_none() {
             self.send(number, basic::GetEmpty::default());
         }

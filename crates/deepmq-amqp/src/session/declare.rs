@@ -99,12 +99,12 @@ impl Session {
                     key: unbind.routing_key,
                     arguments: &unbind.arguments,
                 })?;
-                self.send(number, queue::UnbindOk {});
+                self.reply(number, false, queue::UnbindOk {});
                 Ok(())
             }
             queue::Method::Purge(purge) => {
                 let name = self.queue_name(number, purge.queue)?;
-                let message_count = count(self.find_queue(&name)?.purge());
+                let message_count = count(self.find_queue(&name)?.purge(&mut self.wakes));
                 self.reply(number, purge.no_wait, queue::PurgeOk { message_count });
                 Ok(())
             }
@@ -126,17 +126,13 @@ impl Session {
             self.declare_queue(&given, &declare)?
         };
         self.channel_mut(number)?.last_queue = Some(queue.name().clone());
-        if !declare.no_wait {
-            let depth = queue.depth();
-            self.send(
-                number,
-                queue::DeclareOk {
-                    queue: queue.name(),
-                    message_count: count(depth.ready),
-                    consumer_count: count(depth.consumers as u64),
-                },
-            );
-        }
+        let depth = queue.depth();
+        let ok = queue::DeclareOk {
+            queue: queue.name(),
+            message_count: count(depth.ready),
+            consumer_count: count(depth.consumers as u64),
+        };
+        self.reply(number, declare.no_wait, ok);
         Ok(())
     }
 
@@ -213,10 +209,20 @@ impl Session {
         vhost.unbind(bind.request(), self.id).map_err(|e| translate::topology_error(&e, vhost.name()))
     }
 
-    /// Answers, unless the client does not wait for it.
+    /// Answers, unless the client does not wait for it. The answer is sent once what was done is durable.
     fn reply<'m>(&self, number: u16, no_wait: bool, method: impl Into<crate::codec::Method<'m>>) {
-        if !no_wait {
-            self.send(number, method);
+        if no_wait {
+            return;
+        }
+        let last = self.vhost.as_ref().and_then(|vhost| vhost.last_change());
+        match last
+            .filter(|&lsn| self.broker.durable().is_some_and(|durable| durable.journal().durable() < lsn))
+        {
+            Some(lsn) => {
+                let method = method.into();
+                self.outbox.write_after(lsn, |frames| method.encode(number, &mut frames.buf));
+            }
+            None => self.send(number, method),
         }
     }
 }

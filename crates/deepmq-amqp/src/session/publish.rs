@@ -4,6 +4,7 @@
 
 use super::channel::Mode;
 use super::content::{Content, Owned};
+use super::journalling::Journalling;
 use super::router::{Address, Router};
 use super::{Failure, Session};
 use crate::codec::content::{BASIC, Header};
@@ -40,6 +41,7 @@ struct Entry {
     address: Span,
     properties: Span,
     body: BodyAt,
+    persistent: bool,
 }
 
 /// A message to be published, in its parts.
@@ -65,6 +67,7 @@ struct Messages {
 pub(super) struct Batch {
     messages: Messages,
     router: Router,
+    journalling: Journalling,
     /// Channels in confirm mode that published, with the number of the first and the last message to confirm.
     confirms: SmallVec<[(u16, u64, u64); 4]>,
 }
@@ -97,6 +100,7 @@ impl Messages {
                 BodyAt::Span(span) => Body::Inline(self.bytes(span, input)),
                 BodyAt::Shared(at) => self.shared.get(at as usize).map_or(Body::Inline(&[]), Body::Shared),
             },
+            persistent: entry.persistent,
         }
     }
 
@@ -120,6 +124,16 @@ impl Batch {
             Some((_, _, last)) => *last = number,
             None => self.confirms.push((channel, number, number)),
         }
+    }
+}
+
+/// Whether a message has delivery mode 2.
+#[inline]
+fn is_persistent(encoded: &[u8]) -> bool {
+    match encoded {
+        [0, 0] => false,
+        [0x10, 0, mode] => *mode == 2,
+        _ => properties::delivery_mode(encoded) == Some(2),
     }
 }
 
@@ -177,6 +191,7 @@ impl Session {
             } else {
                 self.batch.messages.share(Bytes::copy_from_slice(body))
             },
+            persistent: is_persistent(header.properties),
         };
         let address = Address { whole: args.address, exchange: args.exchange, routing_key: args.routing_key };
         if let Err(failure) = self.accept(number, entry, &address, args.mandatory, input) {
@@ -219,6 +234,7 @@ impl Session {
             } else {
                 self.batch.messages.share(parts.body.clone())
             },
+            persistent: is_persistent(parts.properties),
         };
         let address = Address { whole: parts.address, exchange, routing_key };
         self.accept(number, entry, &address, parts.mandatory, &[])
@@ -310,27 +326,29 @@ impl Session {
 
     /// Hands what was gathered to the queues, and confirms it.
     pub(super) fn flush_batch(&mut self, input: &[u8]) {
-        let Batch { messages, router, confirms } = &mut self.batch;
+        let Batch { messages, router, journalling, confirms } = &mut self.batch;
         if messages.entries.is_empty() {
             return;
         }
+        let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
             let size = BatchSize { count: bucket.messages.len(), bytes: bucket.bytes };
             let entries = entries.map(|entry| messages.message(entry, input));
-            if let Some(ticket) = bucket.queue.publish(size, entries, wakes) {
+            let published = bucket.queue.publish(size, entries, wakes);
+            if let Some(ticket) = published.ticket {
                 tickets.push((bucket.queue.clone(), ticket));
             }
+            if let (Some(number), Some(first)) = (bucket.queue.number(), published.first) {
+                let entries =
+                    bucket.messages.iter().filter_map(|&at| Some((at, messages.entries.get(at as usize)?)));
+                let kept = |entry: &Entry| entry.persistent.then(|| messages.message(entry, input));
+                journalling.place(number, first, entries.map(|(at, entry)| (at, kept(entry))));
+            }
         });
-        if !confirms.is_empty() {
-            self.outbox.write(|frames| {
-                for (channel, first, last) in confirms.drain(..) {
-                    basic::Ack { delivery_tag: last, multiple: first < last }
-                        .encode(channel, &mut frames.buf);
-                }
-            });
-        }
+        let lsn = durable.and_then(|durable| journalling.append(durable));
+        self.confirming.add(lsn, confirms.drain(..), &self.outbox);
         messages.clear();
     }
 }

@@ -20,7 +20,7 @@ async fn arrived(broker: &TestBroker, peer: &mut RawPeer, queues: &[&str]) -> Ve
     peer.expect_quiet(1).await;
     let depths = queues.iter().map(|queue| broker.depth(queue).ready).collect();
     for queue in queues {
-        broker.queue(queue).expect("it was declared").purge();
+        broker.queue(queue).expect("it was declared").purge(&mut deepmq_broker::subscriber::Wakes::default());
     }
     depths
 }

@@ -134,7 +134,7 @@ async fn what_a_transaction_settles_stays_part_of_it_while_blocked() {
     peer.ack(2, 1, false).await;
     peer.ack(1, 1, false).await;
     until(|| broker.depth("small").unacked == 1).await;
-    broker.queue("q").unwrap().purge();
+    broker.queue("q").unwrap().purge(&mut deepmq_broker::subscriber::Wakes::default());
     peer.expect(2, tx::CommitOk {}).await;
     peer.expect(0, connection::Unblocked {}).await;
     peer.expect_quiet(2).await;

@@ -32,6 +32,8 @@ pub(super) struct Block {
     data: Vec<u8>,
     shared: Vec<Bytes>,
     shared_bytes: usize,
+    /// At least one of its messages is persistent.
+    pub(super) persistent: bool,
 }
 
 impl Block {
@@ -90,6 +92,7 @@ impl Block {
             address_len: u16::try_from(message.address.len()).expect("two strings of at most 255 bytes"),
             shared: matches!(message.body, Body::Shared(_)),
         });
+        self.persistent |= message.persistent;
         self.live += 1;
     }
 
@@ -104,7 +107,7 @@ impl Block {
         } else {
             Body::Inline(rest.get(..entry.body as usize)?)
         };
-        Some(MessageRef { address, properties, body })
+        Some(MessageRef { address, properties, body, persistent: self.persistent })
     }
 
     /// Gives the memory back; only the range of positions remains.
@@ -120,6 +123,7 @@ impl Block {
     /// Empties the block for messages from `first` on, and keeps its memory.
     pub(super) fn restart(&mut self, first: u64) {
         self.first = first;
+        self.persistent = false;
         self.entries.clear();
         self.data.clear();
         self.shared.clear();

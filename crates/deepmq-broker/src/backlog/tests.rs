@@ -27,7 +27,7 @@ impl Sample {
             SHARED_BODY_BYTES_MIN.. => Body::Shared(&self.body),
             _ => Body::Inline(&self.body),
         };
-        MessageRef { address: &self.address, properties: &self.properties, body }
+        MessageRef { address: &self.address, properties: &self.properties, body, persistent: false }
     }
 
     fn is(&self, message: &MessageRef<'_>) -> bool {

@@ -191,7 +191,11 @@ mod tests {
             key: [b'a', 0xff].into(),
             arguments: arguments.clone(),
         };
-        let spec = ExchangeSpec { internal: true, arguments: arguments.clone(), ..ExchangeSpec::durable(ExchangeKind::Headers) };
+        let spec = ExchangeSpec {
+            internal: true,
+            arguments: arguments.clone(),
+            ..ExchangeSpec::durable(ExchangeKind::Headers)
+        };
         let changes: Vec<Change> = [
             What::Exchange { name: "x".into(), spec },
             What::Queue { name: "q".into(), number: u64::MAX - 1, auto_delete: true, arguments },

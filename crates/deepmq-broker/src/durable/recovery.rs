@@ -27,12 +27,14 @@ pub(crate) struct Kept {
     pub(crate) next: Position,
     /// Positions of the messages that are still needed.
     pub(crate) messages: PositionSet,
+    /// Those of them that are known to have been handed out.
+    pub(crate) handed_out: PositionSet,
 }
 
 impl Recovery {
     pub(super) fn read(store: &Arc<Store>, found: Recovered) -> Result<Self, DurableError> {
-        let mut changes =
-            Change::decode_all(found.snapshot.as_deref().unwrap_or_default()).map_err(DurableError::Topology)?;
+        let mut changes = Change::decode_all(found.snapshot.as_deref().unwrap_or_default())
+            .map_err(DurableError::Topology)?;
         for (_, bytes) in &found.topology {
             changes.extend(Change::decode_all(bytes).map_err(DurableError::Topology)?);
         }
@@ -57,17 +59,33 @@ impl Recovery {
             for range in queue.in_journal.iter() {
                 messages.insert_range(Position(range.start), Position(range.end));
             }
-            (number, Kept { next: Position(queue.state.next), messages })
+            let mut handed_out = PositionSet::default();
+            for &(sequence, _) in queue.state.counts.iter().filter(|(at, _)| queue.in_journal.contains(*at)) {
+                handed_out.insert(Position(sequence));
+            }
+            (number, Kept { next: Position(queue.state.next), messages, handed_out })
         };
         self.found.queues.iter().map(kept).collect()
     }
 
     /// Hands over every message with its queue's number and its position, in order within each queue.
-    pub(crate) fn replay(&self, mut take: impl FnMut(u64, Position, MessageRef<'_>)) -> Result<(), DurableError> {
+    pub(crate) fn replay(
+        &self,
+        mut take: impl FnMut(u64, Position, MessageRef<'_>),
+    ) -> Result<(), DurableError> {
         self.found.replay(&self.store, |number, sequence, message| {
-            let shared = Bytes::copy_from_slice(if message.body.len() < SHARED_BODY_BYTES_MIN { &[] } else { message.body });
+            let shared = Bytes::copy_from_slice(if message.body.len() < SHARED_BODY_BYTES_MIN {
+                &[]
+            } else {
+                message.body
+            });
             let body = if shared.is_empty() { Body::Inline(message.body) } else { Body::Shared(&shared) };
-            let message = MessageRef { address: message.address, properties: message.properties, body };
+            let message = MessageRef {
+                address: message.address,
+                properties: message.properties,
+                body,
+                persistent: true,
+            };
             take(number, Position(sequence), message);
         })?;
         Ok(())

@@ -16,7 +16,7 @@ fn prefetch(prefetch_count: u32) -> ConsumerSpec {
 
 fn queue() -> (Arc<Queue>, Arc<Memory>) {
     let memory = Memory::new(usize::MAX);
-    (Queue::new("/".into(), "q".into(), memory.clone(), Events::new(1)), memory)
+    (Queue::new("/".into(), "q".into(), memory.clone(), Events::new(1), None), memory)
 }
 
 /// Ready and unacked.
@@ -26,9 +26,13 @@ fn counts(queue: &Queue) -> (u64, u64) {
 }
 
 fn fetch(queue: &Queue, no_ack: bool) -> Option<(String, bool, u64)> {
-    queue.fetch(no_ack, |delivery, left| {
-        (String::from_utf8_lossy(delivery.message.body.bytes()).into_owned(), delivery.redelivered, left)
-    })
+    queue.fetch(
+        no_ack,
+        |delivery, left| {
+            (String::from_utf8_lossy(delivery.message.body.bytes()).into_owned(), delivery.redelivered, left)
+        },
+        &mut Wakes::default(),
+    )
 }
 
 #[test]
@@ -159,9 +163,9 @@ fn a_purge_drops_what_is_ready_and_leaves_what_is_unacked() {
     publish(&queue, &["a", "b", "c", "d"]);
     (0..3).for_each(|_| assert!(fetch(&queue, false).is_some()));
     settle(&queue, None, &[1], REQUEUE);
-    assert_eq!(queue.purge(), 2, "one that came back and one that never went");
+    assert_eq!(queue.purge(&mut Wakes::default()), 2, "one that came back and one that never went");
     assert_eq!((counts(&queue), queue.counters().discarded), ((0, 2), 2));
-    assert_eq!(queue.purge(), 0);
+    assert_eq!(queue.purge(&mut Wakes::default()), 0);
     settle(&queue, None, &[0], REQUEUE);
     settle(&queue, None, &[2], Outcome::Ack);
     assert_eq!(fetch(&queue, true), Some(("a".into(), true, 0)));
@@ -200,7 +204,7 @@ fn a_deleted_queue_ignores_everything() {
     settle(&queue, Some(id), &[1], Outcome::Ack);
     assert_eq!(queue.subscribe(ALL, consumer.subscription(1)), Err(SubscribeError::Gone));
     assert_eq!(
-        (fetch(&queue, false), queue.purge(), queue.unsubscribe(id)),
+        (fetch(&queue, false), queue.purge(&mut Wakes::default()), queue.unsubscribe(id)),
         (None, 0, Unsubscribed::Unknown)
     );
     assert_eq!(queue.delete(true, true).unwrap().ready, 0);

@@ -115,6 +115,7 @@ pub(crate) fn publish(queue: &Arc<Queue>, bodies: &[&str]) {
             address: b"\x01e\x01k",
             properties: &[0, 0],
             body: Body::Inline(body.as_bytes()),
+            persistent: false,
         })
     };
     let size =

@@ -17,7 +17,7 @@ const EVENTS: usize = 10_000;
 
 fn vhost() -> Arc<Vhost> {
     let limits = Limits::default();
-    Arc::new(Vhost::new("v".into(), &limits, Memory::new(usize::MAX), Events::new(EVENTS)))
+    Arc::new(Vhost::new("v".into(), &limits, Memory::new(usize::MAX), Events::new(EVENTS), None))
 }
 
 fn auto_delete() -> QueueSpec {

@@ -75,10 +75,9 @@ impl Ready {
             (Some(_), None) => max,
             (None, _) => 0,
         };
-        for (set, upto, again) in [
-            (&mut self.returned, upto(returned, kept), true),
-            (&mut self.kept, upto(kept, returned), false),
-        ] {
+        for (set, upto, again) in
+            [(&mut self.returned, upto(returned, kept), true), (&mut self.kept, upto(kept, returned), false)]
+        {
             if upto > 0
                 && let Some(run) = set.pop_run(upto)
             {

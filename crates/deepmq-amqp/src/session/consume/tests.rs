@@ -71,7 +71,12 @@ fn go_while_messages_come(go: impl FnOnce(&mut Session)) {
     let id = queue.subscribe(ConsumerSpec::default(), subscription).unwrap();
     queue.resume(id, &mut Wakes::default());
 
-    let message = MessageRef { address: b"\0\x01q", properties: &[0, 0], body: Body::Inline(b"body") };
+    let message = MessageRef {
+        address: b"\0\x01q",
+        properties: &[0, 0],
+        body: Body::Inline(b"body"),
+        persistent: false,
+    };
     let size = BatchSize { count: 2, bytes: 2 * message.packed_bytes() };
     thread::scope(|scope| {
         scope.spawn(|| queue.publish(size, [message; 2].into_iter(), &mut Wakes::default()));

@@ -92,7 +92,11 @@ impl Client {
                     queue.unsubscribe(*id);
                 }
             }
-            5 => self.fetched.extend(queue.fetch(false, |got, _| (queue.clone(), got.position))),
+            5 => self.fetched.extend(queue.fetch(
+                false,
+                |got, _| (queue.clone(), got.position),
+                &mut Wakes::default(),
+            )),
             _ => {
                 let outcome = match self.numbers.below(3) {
                     0 => Outcome::Nack { requeue: true },

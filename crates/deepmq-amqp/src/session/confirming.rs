@@ -1,0 +1,62 @@
+//! Confirms that wait for the journal.
+//!
+//! Owns their order: a confirm of several must not overtake one that waits on the same channel. Must not know what was
+//! published.
+
+use crate::codec::method::basic;
+use crate::outbox::Outbox;
+use deepmq_storage::Lsn;
+use std::collections::VecDeque;
+
+/// A confirm: the channel, the first and the last message.
+type Confirm = (u16, u64, u64);
+
+/// The waiting confirms of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Confirming {
+    waiting: VecDeque<(Lsn, Confirm)>,
+}
+
+impl Confirming {
+    /// Sends confirms once `lsn` is durable and those before them are sent; without either, at once.
+    pub(super) fn add(&mut self, lsn: Option<Lsn>, confirms: impl Iterator<Item = Confirm>, outbox: &Outbox) {
+        let lsn = lsn.max(self.waiting.back().map(|&(lsn, _)| lsn));
+        let Some(lsn) = lsn else {
+            let mut confirms = confirms.peekable();
+            if confirms.peek().is_some() {
+                outbox.write(|frames| confirms.for_each(|confirm| encode(confirm, &mut frames.buf)));
+            }
+            return;
+        };
+        self.waiting.extend(confirms.map(|confirm| (lsn, confirm)));
+    }
+
+    /// What the first of them waits for.
+    pub(super) fn waits_for(&self) -> Option<Lsn> {
+        self.waiting.front().map(|&(lsn, _)| lsn)
+    }
+
+    /// Sends those that waited for what is durable now.
+    pub(super) fn release(&mut self, durable: Lsn, outbox: &Outbox) {
+        outbox.write(|frames| {
+            let mut next: Option<Confirm> = None;
+            while let Some(&(_, confirm)) = self.waiting.front().filter(|(lsn, _)| *lsn <= durable) {
+                self.waiting.pop_front();
+                match &mut next {
+                    Some((channel, _, last)) if *channel == confirm.0 => *last = confirm.2,
+                    _ => next.replace(confirm).into_iter().for_each(|before| encode(before, &mut frames.buf)),
+                }
+            }
+            next.into_iter().for_each(|last| encode(last, &mut frames.buf));
+        });
+    }
+
+    /// The channel is gone: nothing is confirmed on it any more.
+    pub(super) fn forget(&mut self, channel: u16) {
+        self.waiting.retain(|(_, confirm)| confirm.0 != channel);
+    }
+}
+
+fn encode((channel, first, last): Confirm, out: &mut Vec<u8>) {
+    basic::Ack { delivery_tag: last, multiple: first < last }.encode(channel, out);
+}

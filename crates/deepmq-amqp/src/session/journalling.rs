@@ -1,0 +1,84 @@
+//! The persistent messages of a read on their way to the journal: each once, however many queues it went to.
+//!
+//! Owns the record. Must not know when it is written.
+
+use deepmq_broker::durable::Durable;
+use deepmq_broker::message::MessageRef;
+use deepmq_model::queue::Position;
+use deepmq_storage::{BatchBuilder, Durability, Lsn};
+
+const ABSENT: u32 = u32::MAX;
+
+/// One record in the making.
+#[derive(Debug, Default)]
+pub(super) struct Journalling {
+    batch: BatchBuilder,
+    begun: bool,
+    /// Where in the record a message of the read is, by its place in the read.
+    indexes: Vec<u32>,
+    /// The messages of one run.
+    run: Vec<u32>,
+}
+
+impl Journalling {
+    /// Places the persistent ones of a queue's messages, of which the first is at `first`. Each message comes with its
+    /// place in the read; without itself, it is not persistent.
+    pub(super) fn place<'a>(
+        &mut self,
+        queue: u64,
+        first: Position,
+        messages: impl Iterator<Item = (u32, Option<MessageRef<'a>>)>,
+    ) {
+        let mut position = first.0;
+        for (place, message) in messages {
+            match message {
+                Some(message) => {
+                    let index = self.index(place, &message);
+                    self.run.push(index);
+                }
+                None => self.end_run(queue, position),
+            }
+            position += 1;
+        }
+        self.end_run(queue, position);
+    }
+
+    /// The run ends before `end`.
+    fn end_run(&mut self, queue: u64, end: u64) {
+        if !self.run.is_empty() {
+            self.batch.place(queue, end - self.run.len() as u64, self.run.drain(..));
+        }
+    }
+
+    /// Where a message is in the record, once it is there.
+    fn index(&mut self, place: u32, message: &MessageRef<'_>) -> u32 {
+        if !self.begun {
+            self.begun = true;
+            self.batch.begin();
+        }
+        let place = place as usize;
+        if self.indexes.len() <= place {
+            self.indexes.resize(place + 1, ABSENT);
+        }
+        match self.indexes.get_mut(place) {
+            Some(index) if *index == ABSENT => {
+                *index =
+                    self.batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
+                *index
+            }
+            Some(index) => *index,
+            None => ABSENT,
+        }
+    }
+
+    /// Appends the record, if there is anything in it; returns what to wait for. A failed journal is waited for in vain,
+    /// and says so then.
+    pub(super) fn append(&mut self, durable: &Durable) -> Option<Lsn> {
+        if !std::mem::take(&mut self.begun) {
+            return None;
+        }
+        self.indexes.clear();
+        let appended = durable.append(&mut self.batch, Durability::Fsync);
+        Some(appended.map_or(Lsn(u64::MAX), |appended| appended.lsn))
+    }
+}

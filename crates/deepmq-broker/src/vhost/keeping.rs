@@ -1,0 +1,242 @@
+//! What of a vhost survives: told to the journal as it changes, and taken back at the start.
+//!
+//! Owns the rule what is durable: exchanges and queues declared so, and bindings between two of them. Must not know how it
+//! is written.
+
+use super::Vhost;
+use crate::durable::change::{Binding, Change, What};
+use crate::durable::{Durable, Kept, Recovery};
+use crate::queue::{KeptQueue, Queue};
+use deepmq_model::Name;
+use deepmq_model::queue::PositionSet;
+use deepmq_model::topology::{
+    Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology, TopologyError,
+};
+use deepmq_storage::Lsn;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What was declared before the start belongs to no connection.
+const NOBODY: ConnectionId = ConnectionId(0);
+
+/// The durable side of a vhost.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    pub(super) durable: Arc<Durable>,
+    /// The last change that was journalled.
+    last: AtomicU64,
+}
+
+impl Keeping {
+    pub(super) fn new(durable: Arc<Durable>) -> Self {
+        Self { durable, last: AtomicU64::new(0) }
+    }
+}
+
+impl Vhost {
+    /// A record of the journal that tells all changes of the durable topology so far: they are answered once it is
+    /// durable. None in a broker that keeps nothing.
+    pub fn last_change(&self) -> Option<Lsn> {
+        self.keeping.as_ref().map(|keeping| Lsn(keeping.last.load(Relaxed)))
+    }
+
+    /// How a new durable queue is known to the store.
+    pub(super) fn keep_queue(&self) -> Option<KeptQueue> {
+        let durable = &self.keeping.as_ref()?.durable;
+        Some(KeptQueue { durable: durable.clone(), number: durable.new_number() })
+    }
+
+    /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
+    pub(super) fn keep(&self, changes: impl IntoIterator<Item = What>, deleted: &[u64]) {
+        let Some(keeping) = &self.keeping else { return };
+        let changes: Vec<_> =
+            changes.into_iter().map(|what| Change { vhost: self.name.clone(), what }).collect();
+        if changes.is_empty() {
+            return;
+        }
+        match keeping.durable.record(&changes, deleted) {
+            Ok(lsn) => keeping.last.store(lsn.0, Relaxed),
+            // The journal has failed, and the broker is about to stop; who waits for the change learns that.
+            Err(error) => {
+                tracing::error!(%error, vhost = &*self.name, "a change was not journalled");
+                keeping.last.store(u64::MAX, Relaxed);
+            }
+        }
+    }
+
+    /// Journals what was removed, but for the bindings that go with a durable end.
+    pub(super) fn keep_removal(&self, changes: &Changes, number: Option<u64>) {
+        if self.keeping.is_none() {
+            return;
+        }
+        let gone = changes.removed.iter().filter_map(|removed| match removed {
+            Removed::Exchange(exchange) if exchange.durable => {
+                Some(What::NoExchange { name: exchange.name.clone() })
+            }
+            Removed::Queue(_, queue) if queue.durable => Some(What::NoQueue { name: queue.name.clone() }),
+            Removed::Exchange(_) | Removed::Queue(..) | Removed::Binding(_) => None,
+        });
+        self.keep(gone, number.as_slice());
+    }
+
+    /// The durable topology, as changes that lead to it.
+    pub(crate) fn tell(&self) -> Vec<Change> {
+        let catalogue = self.catalogue.read();
+        let topology = &catalogue.topology;
+        let declared = |name: &str| !name.is_empty() && !name.starts_with("amq.");
+        let exchanges = topology.exchanges().filter(|exchange| exchange.durable && declared(&exchange.name));
+        let queues = topology.queues().filter_map(|(id, queue)| {
+            let number = catalogue.queue(id)?.number()?;
+            Some(What::queue(queue, number))
+        });
+        let bindings = topology.bindings().filter(|binding| !binding.implicit).filter_map(|binding| {
+            let binding = Binding {
+                source: binding.source.clone(),
+                to: binding.destination_kind,
+                destination: binding.destination.clone(),
+                key: binding.key.into(),
+                arguments: binding.arguments.clone(),
+            };
+            binding.is_durable(topology).then_some(What::Binding(binding))
+        });
+        let all = exchanges.map(What::exchange).chain(queues).chain(bindings);
+        all.map(|what| Change { vhost: self.name.clone(), what }).collect()
+    }
+
+    /// Makes a change that was journalled in an earlier life.
+    pub(crate) fn apply(&self, what: What) -> Result<(), TopologyError> {
+        let mut catalogue = self.write();
+        let topology = &mut catalogue.topology;
+        match what {
+            What::Exchange { name, spec } => topology.declare_exchange(&name, spec).map(drop)?,
+            What::NoExchange { name } => topology.delete_exchange(&name, false).map(drop)?,
+            What::Binding(binding) => topology
+                .bind(&binding.source, binding.destination(), &binding.key, &binding.arguments, NOBODY)
+                .map(drop)?,
+            What::NoBinding(binding) => topology
+                .unbind(&binding.source, binding.destination(), &binding.key, &binding.arguments, NOBODY)
+                .map(drop)?,
+            What::NoQueue { name } => {
+                if let Some(id) = topology.find_queue(&name) {
+                    topology.delete_queue(id);
+                    catalogue.set(id, None);
+                }
+            }
+            What::Queue { name, number, auto_delete, arguments } => {
+                // The last word on a name counts: a snapshot may tell of a later queue than the journal after it.
+                if let Some(id) = topology.find_queue(&name) {
+                    catalogue.set(id, Some(self.kept_queue(&name, number)));
+                    return Ok(());
+                }
+                let spec =
+                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named: true, arguments };
+                let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
+                catalogue.set(id, Some(self.kept_queue(&name, number)));
+            }
+        }
+        self.publish_generation(&catalogue);
+        Ok(())
+    }
+
+    fn kept_queue(&self, name: &Name, number: u64) -> Arc<Queue> {
+        let kept =
+            self.keeping.as_ref().map(|keeping| KeptQueue { durable: keeping.durable.clone(), number });
+        Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), kept)
+    }
+
+    /// The queues the store knows, by their numbers.
+    pub(crate) fn kept_queues(&self) -> Vec<(u64, Arc<Queue>)> {
+        let catalogue = self.catalogue.read();
+        let queues = catalogue.queues.iter().flatten();
+        queues.filter_map(|queue| Some((queue.number()?, queue.clone()))).collect()
+    }
+}
+
+impl Binding {
+    pub(super) fn destination(&self) -> Destination<'_> {
+        match self.to {
+            ResourceKind::Queue => Destination::Queue(&self.destination),
+            ResourceKind::Exchange => Destination::Exchange(&self.destination),
+        }
+    }
+
+    /// Whether both its ends are durable.
+    pub(super) fn is_durable(&self, topology: &Topology) -> bool {
+        let exchange = |name| topology.find_exchange(name).is_some_and(|exchange| exchange.durable);
+        let destination = match self.to {
+            ResourceKind::Exchange => exchange(&self.destination),
+            ResourceKind::Queue => topology
+                .find_queue(&self.destination)
+                .and_then(|id| topology.queue_spec(id))
+                .is_some_and(|queue| queue.durable),
+        };
+        destination && exchange(&self.source)
+    }
+}
+
+/// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows.
+pub(crate) fn give_back(
+    recovery: &Recovery,
+    queues: &BTreeMap<u64, Arc<Queue>>,
+) -> Result<(u64, Vec<u64>), crate::durable::DurableError> {
+    let mut messages = 0;
+    recovery.replay(|number, position, message| {
+        if let Some(queue) = queues.get(&number) {
+            queue.restore(position, message);
+            messages += 1;
+        }
+    })?;
+    let mut unknown = Vec::new();
+    for (number, Kept { next, messages, handed_out }) in recovery.queues() {
+        let Some(queue) = queues.get(&number) else {
+            unknown.push(number);
+            continue;
+        };
+        let (returned, kept) = divide(&messages, &handed_out, !recovery.is_clean());
+        queue.restored(next, returned, kept);
+    }
+    Ok((messages, unknown))
+}
+
+/// Divides messages into those that were handed out, as far as is known, and the others. After a crash all may have been.
+fn divide(messages: &PositionSet, handed_out: &PositionSet, all: bool) -> (PositionSet, PositionSet) {
+    if all {
+        return (messages.clone(), PositionSet::default());
+    }
+    let mut kept = PositionSet::default();
+    let mut handed = handed_out.ranges().peekable();
+    for (mut start, end) in messages.ranges() {
+        while let Some(&(from, to)) = handed.peek().filter(|(from, _)| *from < end) {
+            kept.insert_range(start, from.max(start).min(end));
+            start = to.max(start);
+            if to > end {
+                break;
+            }
+            handed.next();
+        }
+        kept.insert_range(start, end);
+    }
+    (handed_out.clone(), kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deepmq_model::queue::Position;
+
+    fn set(ranges: &[(u64, u64)]) -> PositionSet {
+        let mut set = PositionSet::default();
+        ranges.iter().for_each(|&(start, end)| set.insert_range(Position(start), Position(end)));
+        set
+    }
+
+    #[test]
+    fn messages_are_divided_by_whether_they_were_handed_out() {
+        let all = set(&[(0, 10), (20, 30)]);
+        let out = set(&[(0, 2), (5, 6), (8, 10), (20, 30)]);
+        assert_eq!(divide(&all, &out, false), (out, set(&[(2, 5), (6, 8)])));
+        assert_eq!(divide(&all, &set(&[]), false), (set(&[]), all.clone()));
+        assert_eq!(divide(&all, &set(&[(1, 2)]), true), (all, set(&[])));
+    }
+}
