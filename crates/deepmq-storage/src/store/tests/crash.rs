@@ -102,13 +102,31 @@ fn no_promise_is_broken_by_a_crash_at_any_operation() {
     crash_everywhere(&script(), 1, |_| KINDS.collect());
 }
 
+/// What a killed process left to the operating system is durable once the next one says so.
+#[test]
+fn what_is_found_at_the_start_is_durable_from_then_on() {
+    let written = Step::Publish { queues: vec![1], messages: 3, size: 50, durability: Durability::Os };
+    crash_everywhere(&[written, Step::Run, Step::Reopen { clean: false }, Step::Run], 1, |_| KINDS.collect());
+}
+
+/// The names of files that were removed may be back after a crash, when nothing tells any more that they had to go.
+#[test]
+fn a_deleted_queue_does_not_come_back_after_its_deletion_is_given_up() {
+    let mut steps = vec![publish(&[1], 5, 100), Step::PageOut { queue: 1 }, Step::Checkpoint { queue: 1 }];
+    steps.extend([Step::Topology { deletes: Some(1) }, Step::Snapshot]);
+    for _ in 0..5 {
+        steps.extend([publish(&[2], 5, 199), Step::Reclaim { carry: false }, Step::Purge { queue: 2 }]);
+    }
+    crash_everywhere(&steps, 1, |_| KINDS.collect());
+}
+
 #[test]
 fn no_promise_is_broken_by_a_crash_while_opening_after_a_crash() {
     for stop in (0..=operations(&script())).step_by(3) {
         let disk = SimDisk::new();
         disk.crash_at(stop);
         let (model, _) = run(&disk, &script());
-        let seed = (stop * 7) % 16 | 2;
+        let seed = ((stop * 7) % 16) | 2;
         let left = disk.crash(seed);
         let opened = left.image();
         drop(open(&opened).unwrap());
