@@ -128,6 +128,8 @@ pub(crate) struct Session {
     stall: Stall,
     held: Held,
     confirming: Confirming,
+    /// The disk does not keep up: nothing is read before this is durable.
+    disk_behind: Option<Lsn>,
     /// Queues that fell behind, and this publisher's turn at each.
     tickets: Vec<(Arc<Queue>, Ticket)>,
     /// Why the connection ended, for the log and the event.
@@ -162,6 +164,7 @@ impl Session {
             wakes: Wakes::default(),
             stall: Stall::default(),
             confirming: Confirming::default(),
+            disk_behind: None,
             tickets: Vec::new(),
             ending: None,
         }
@@ -195,7 +198,7 @@ impl Session {
         if let Some(login) = self.login.take() {
             return Next::Login(login);
         }
-        if self.stall.is_full() { Next::Wait } else { Next::Run }
+        if self.stall.is_full() || self.disk_behind.is_some() { Next::Wait } else { Next::Run }
     }
 
     /// Takes what was read, from the first byte that was not used before; returns how many bytes are used up.
@@ -235,11 +238,12 @@ impl Session {
     /// What something that was done must be durable up to before the client is told.
     pub(crate) fn waits_for(&self) -> Option<Lsn> {
         let (confirm, answer) = (self.confirming.waits_for(), self.outbox.waits_for());
-        confirm.into_iter().chain(answer).min()
+        confirm.into_iter().chain(answer).chain(self.disk_behind).min()
     }
 
     /// Everything up to `durable` is.
     pub(crate) fn handle_durable(&mut self, durable: Lsn) {
+        self.disk_behind = self.disk_behind.filter(|&lsn| lsn > durable);
         self.outbox.release(durable);
         self.confirming.release(durable, &self.outbox);
     }

@@ -128,6 +128,15 @@ impl Backlog {
         self.find(position).and_then(|at| self.blocks.get(at)).is_some_and(|block| block.persistent)
     }
 
+    /// The persistent messages below `end` that are still needed, in order.
+    pub(crate) fn kept(&self, end: Position) -> impl Iterator<Item = (Position, MessageRef<'_>)> {
+        let blocks = self.blocks.iter().take_while(move |block| block.first < end.0);
+        let messages = blocks.flat_map(|block| {
+            block.kept().map(|(offset, message)| (Position(block.first + offset as u64), message))
+        });
+        messages.take_while(move |(position, _)| *position < end)
+    }
+
     /// Takes over a message from an earlier life of the queue, above those taken over so far.
     pub(crate) fn restore(&mut self, position: Position, message: MessageRef<'_>) {
         if position.0 != self.next {
@@ -178,7 +187,7 @@ impl Backlog {
             let upto = end.min(next);
             let count = u32::try_from(upto - at).unwrap_or(u32::MAX);
             debug_assert!(block.live >= count, "a message is completed once");
-            block.live = block.live.saturating_sub(count);
+            block.complete(usize::try_from(at - block.first).unwrap_or(usize::MAX), count);
             self.live -= u64::from(count);
             persistent |= block.persistent;
             if block.live == 0 && next != u64::MAX {

@@ -7,10 +7,11 @@ use crate::connection::{
     Admission, ChannelInfo, ConnectionControl, ConnectionId, ConnectionInfo, Connections,
 };
 use crate::durable::change::Change;
-use crate::durable::{Durable, DurableError, Recovery};
+use crate::durable::{Durable, DurableError, House, Recovery};
 use crate::events::{Event, EventStream, Events, Interest};
 use crate::limits::{Limits, LimitsError};
 use crate::memory::Memory;
+use crate::queue::Queue;
 use crate::users::{Users, UsersError};
 use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
@@ -18,7 +19,7 @@ use deepmq_storage::seam::Seam;
 use deepmq_storage::{Durability, Lsn, StorageFailure};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -67,6 +68,28 @@ struct Inner {
     vhosts: RwLock<BTreeMap<Name, Arc<Vhost>>>,
     durable: Option<Arc<Durable>>,
     stopping: watch::Sender<bool>,
+}
+
+impl Inner {
+    /// The durable topology of all vhosts.
+    fn tell(&self) -> Vec<Change> {
+        self.vhosts.read().values().flat_map(|vhost| vhost.tell()).collect()
+    }
+
+    /// The queues the store knows, by their numbers.
+    fn kept_queues(&self) -> BTreeMap<u64, Arc<Queue>> {
+        self.vhosts.read().values().flat_map(|vhost| vhost.kept_queues()).collect()
+    }
+}
+
+impl House for Weak<Inner> {
+    fn queues(&self) -> BTreeMap<u64, Arc<Queue>> {
+        self.upgrade().map(|inner| inner.kept_queues()).unwrap_or_default()
+    }
+
+    fn tell(&self) -> Vec<Change> {
+        self.upgrade().map(|inner| inner.tell()).unwrap_or_default()
+    }
 }
 
 /// A running broker. Clones are the same broker.
@@ -129,17 +152,13 @@ impl Broker {
                 tracing::error!(%error, vhost = &*change.vhost, "a change cannot be made again");
             }
         }
-        let queues = self.vhosts().iter().flat_map(|vhost| vhost.kept_queues()).collect();
+        let queues = self.0.kept_queues();
         let (messages, unknown) = give_back(&recovery, &queues)?;
         tracing::info!(queues = queues.len(), messages, clean = recovery.is_clean(), "recovered");
         drop(recovery);
         let Some(durable) = &self.0.durable else { return Ok(()) };
-        durable.begin(&unknown, || self.tell())
-    }
-
-    /// The durable topology of all vhosts.
-    fn tell(&self) -> Vec<Change> {
-        self.vhosts().iter().flat_map(|vhost| vhost.tell()).collect()
+        durable.begin(&unknown, || self.0.tell())?;
+        durable.keep_house(Arc::downgrade(&self.0))
     }
 
     /// The durable side, if there is a data directory.
@@ -164,7 +183,7 @@ impl Broker {
     /// more.
     pub fn close(&self) -> Result<(), StorageFailure> {
         let Some(durable) = &self.0.durable else { return Ok(()) };
-        durable.snapshot(|| self.tell())?;
+        durable.snapshot(|| self.0.tell())?;
         durable.close()
     }
 

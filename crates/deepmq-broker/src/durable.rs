@@ -6,6 +6,7 @@
 //! In: [`Durable::record`] for changes of the topology, [`Durable::append`] for messages. Out: the journal, to wait for.
 
 pub(crate) mod change;
+mod housekeeping;
 mod recovery;
 mod settled;
 
@@ -17,15 +18,12 @@ use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
     StorageFailure, Store,
 };
-use parking_lot::{Condvar, Mutex};
+pub(crate) use housekeeping::House;
+use housekeeping::Housekeeper;
+use parking_lot::Mutex;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
-
-/// How long what nobody waits for, such as an acknowledgement, may stay unsynced.
-const LAZY_SYNC_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +54,7 @@ pub struct Durable {
     store: Arc<Store>,
     journal: Arc<Journal>,
     writer: Mutex<Option<JournalThread>>,
-    syncer: Mutex<Option<Syncer>>,
+    housekeeper: Mutex<Option<Housekeeper>>,
     numbers: Seam,
 }
 
@@ -68,12 +66,11 @@ impl Durable {
         let recovery = Recovery::read(&store, found)?;
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;
-        let syncer = Syncer::start(journal.clone()).map_err(DurableError::Thread)?;
         let durable = Self {
             store,
             journal,
             writer: Mutex::new(Some(writer)),
-            syncer: Mutex::new(Some(syncer)),
+            housekeeper: Mutex::new(None),
             numbers: seam.clone(),
         };
         Ok((Arc::new(durable), recovery))
@@ -126,47 +123,16 @@ impl Durable {
         Ok(self.snapshot(tell)?)
     }
 
+    /// Starts to sync now and then, and to give up journal files that are needed no more.
+    pub(crate) fn keep_house(self: &Arc<Self>, house: impl House) -> Result<(), DurableError> {
+        let housekeeper = Housekeeper::start(self.store.clone(), house).map_err(DurableError::Thread)?;
+        *self.housekeeper.lock() = Some(housekeeper);
+        Ok(())
+    }
+
     /// Writes all that is left and closes the directory in order.
     pub(crate) fn close(&self) -> Result<(), StorageFailure> {
-        self.syncer.lock().take();
+        self.housekeeper.lock().take();
         self.writer.lock().take().map_or(Ok(()), JournalThread::stop)
-    }
-}
-
-/// A thread that syncs now and then what nobody waits for, and gives up old journal files.
-#[derive(Debug)]
-struct Syncer {
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Syncer {
-    fn start(journal: Arc<Journal>) -> io::Result<Self> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let seen = stop.clone();
-        let run = move || {
-            let (stopped, changed) = &*seen;
-            let mut stopped = stopped.lock();
-            while !*stopped {
-                changed.wait_for(&mut stopped, LAZY_SYNC_INTERVAL);
-                if journal.durable() < journal.appended() {
-                    journal.request_sync();
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("lazy-sync".to_owned()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Syncer {
-    fn drop(&mut self) {
-        let (stopped, changed) = &*self.stop;
-        *stopped.lock() = true;
-        changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // It runs nothing that panics.
-            let _ = thread.join();
-        }
     }
 }

@@ -23,6 +23,7 @@ use deepmq_model::Name;
 use deepmq_model::queue::{
     self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, PositionSet, Run,
 };
+use deepmq_storage::{BatchBuilder, QueueState, RangeSet};
 use flow::Flow;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -178,6 +179,48 @@ impl Queue {
     /// The number by which the journal knows it, if it is durable in a durable broker.
     pub fn number(&self) -> Option<u64> {
         self.kept.as_ref().map(|kept| kept.number)
+    }
+
+    /// What the persistent messages below `end` that are still needed take, in bytes; stops counting at `max`.
+    pub(crate) fn kept_bytes(&self, end: Position, max: usize) -> usize {
+        let state = self.state.lock();
+        let mut bytes = 0;
+        for (_, message) in state.backlog.kept(end) {
+            bytes += message.address.len() + message.properties.len() + message.body.len();
+            if bytes >= max {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// Places the persistent messages below `end` that are still needed into `batch`, at the positions they have.
+    pub(crate) fn place_again(&self, end: Position, batch: &mut BatchBuilder) {
+        let Some(number) = self.number() else { return };
+        let state = self.state.lock();
+        for (position, message) in state.backlog.kept(end) {
+            let index = batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
+            batch.place(number, position.0, [index]);
+        }
+    }
+
+    /// Where the queue stands, but for its messages.
+    pub(crate) fn kept_state(&self) -> QueueState {
+        let state = self.state.lock();
+        let next = state.model.next();
+        let (mut settled, mut from) = (RangeSet::default(), 0);
+        let mut counts = Vec::new();
+        let mut returned = state.model.returned().ranges().peekable();
+        for (position, _) in state.backlog.kept(next) {
+            settled.insert(from..position.0);
+            from = position.0 + 1;
+            while returned.next_if(|(_, end)| *end <= position).is_some() {}
+            if returned.peek().is_some_and(|(start, _)| *start <= position) {
+                counts.push((position.0, 1));
+            }
+        }
+        settled.insert(from..next.0);
+        QueueState { queue: self.number().unwrap_or_default(), next: next.0, settled, counts }
     }
 
     /// Takes over a message from an earlier life, in the order of positions.

@@ -70,6 +70,11 @@ impl<C> Queue<C> {
         self.ready.restore(next, returned, kept);
     }
 
+    /// Ready messages that were handed out before.
+    pub fn returned(&self) -> &PositionSet {
+        self.ready.returned()
+    }
+
     /// The position of the next new message.
     pub fn next(&self) -> Position {
         self.ready.tail()

@@ -86,16 +86,14 @@ impl TestBroker {
         peer
     }
 
-    /// Stops as the program would: every connection is closed with 320. Returns once all are gone.
+    /// Stops as the program would: every connection is closed with 320, and a data directory in order. Returns once all are
+    /// gone.
     pub async fn stop(self) {
-        let (stop, serving) = self.stopping();
+        let Self { stop, serving, broker, .. } = self;
         // The listener may have ended by itself.
         let _ = stop.send(());
         serving.await.expect("the listener does not panic");
-    }
-
-    fn stopping(self) -> (oneshot::Sender<()>, JoinHandle<()>) {
-        let Self { stop, serving, .. } = self;
-        (stop, serving)
+        let closed = tokio::task::spawn_blocking(move || broker.close()).await;
+        closed.expect("closing does not panic").expect("the test's disk works");
     }
 }

@@ -8,6 +8,8 @@ use deepmq_model::queue::Position;
 use deepmq_storage::{BatchBuilder, Durability, Lsn};
 
 const ABSENT: u32 = u32::MAX;
+/// With so much waiting to be written, publishers wait for the disk.
+const PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// One record in the making.
 #[derive(Debug, Default)]
@@ -71,14 +73,16 @@ impl Journalling {
         }
     }
 
-    /// Appends the record, if there is anything in it; returns what to wait for. A failed journal is waited for in vain,
-    /// and says so then.
-    pub(super) fn append(&mut self, durable: &Durable) -> Option<Lsn> {
+    /// Appends the record, if there is anything in it; returns what to wait for, and whether to wait before going on. A
+    /// failed journal is waited for in vain, and says so then.
+    pub(super) fn append(&mut self, durable: &Durable) -> Option<(Lsn, bool)> {
         if !std::mem::take(&mut self.begun) {
             return None;
         }
         self.indexes.clear();
         let appended = durable.append(&mut self.batch, Durability::Fsync);
-        Some(appended.map_or(Lsn(u64::MAX), |appended| appended.lsn))
+        Some(appended.map_or((Lsn(u64::MAX), true), |appended| {
+            (appended.lsn, appended.pending_bytes > PENDING_BYTES_MAX)
+        }))
     }
 }

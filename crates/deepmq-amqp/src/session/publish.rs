@@ -348,7 +348,10 @@ impl Session {
             }
         });
         let lsn = durable.and_then(|durable| journalling.append(durable));
-        self.confirming.add(lsn, confirms.drain(..), &self.outbox);
+        if let Some((lsn, true)) = lsn {
+            self.disk_behind = Some(lsn);
+        }
+        self.confirming.add(lsn.map(|(lsn, _)| lsn), confirms.drain(..), &self.outbox);
         messages.clear();
     }
 }

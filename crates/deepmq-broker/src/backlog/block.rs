@@ -20,6 +20,7 @@ struct Entry {
     body: u32,
     address_len: u16,
     shared: bool,
+    persistent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +35,8 @@ pub(super) struct Block {
     shared_bytes: usize,
     /// At least one of its messages is persistent.
     pub(super) persistent: bool,
+    /// A bit for each message that is needed no more; kept only once one is persistent.
+    done: Vec<u64>,
 }
 
 impl Block {
@@ -91,6 +94,7 @@ impl Block {
             body,
             address_len: u16::try_from(message.address.len()).expect("two strings of at most 255 bytes"),
             shared: matches!(message.body, Body::Shared(_)),
+            persistent: message.persistent,
         });
         self.persistent |= message.persistent;
         self.live += 1;
@@ -107,7 +111,32 @@ impl Block {
         } else {
             Body::Inline(rest.get(..entry.body as usize)?)
         };
-        Some(MessageRef { address, properties, body, persistent: self.persistent })
+        Some(MessageRef { address, properties, body, persistent: entry.persistent })
+    }
+
+    /// Messages at `offset` and the `count` from there are needed no more.
+    pub(super) fn complete(&mut self, offset: usize, count: u32) {
+        self.live = self.live.saturating_sub(count);
+        if !self.persistent || self.live == 0 {
+            return;
+        }
+        let end = offset + count as usize;
+        if self.done.len() * 64 < end {
+            self.done.resize(end.div_ceil(64), 0);
+        }
+        for at in offset..end {
+            if let Some(word) = self.done.get_mut(at / 64) {
+                *word |= 1 << (at % 64);
+            }
+        }
+    }
+
+    /// The persistent messages that are still needed, with their offsets.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (usize, MessageRef<'_>)> {
+        let count = if self.live > 0 && self.persistent { self.entries.len() } else { 0 };
+        let done = |at: usize| self.done.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+        let needed = (0..count).filter(move |&at| !done(at));
+        needed.filter_map(|at| Some((at, self.read(at)?))).filter(|(_, message)| message.persistent)
     }
 
     /// Gives the memory back; only the range of positions remains.
@@ -117,6 +146,7 @@ impl Block {
         self.shared = Vec::new();
         self.shared_bytes = 0;
         self.entries = Vec::new();
+        self.done = Vec::new();
         debug_assert!(len > 0 && self.live == 0, "only a block nobody needs is hollowed");
     }
 
@@ -124,6 +154,7 @@ impl Block {
     pub(super) fn restart(&mut self, first: u64) {
         self.first = first;
         self.persistent = false;
+        self.done.clear();
         self.entries.clear();
         self.data.clear();
         self.shared.clear();

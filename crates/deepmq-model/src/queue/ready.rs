@@ -35,6 +35,11 @@ impl Purged {
 }
 
 impl Ready {
+    /// Those that were handed out before.
+    pub fn returned(&self) -> &PositionSet {
+        &self.returned
+    }
+
     /// The position of the next fresh message.
     pub fn tail(&self) -> Position {
         self.tail
