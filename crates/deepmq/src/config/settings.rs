@@ -115,7 +115,7 @@ layer! {
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
         message_bytes_max: Option<ByteSize>,
 
-        /// Nesting of tables in arguments and headers [default: 32]
+        /// Nesting of tables in arguments and headers [default: 64]
         #[arg(long, value_name = "N", hide_short_help = true)]
         table_depth_max: Option<usize>,
 
