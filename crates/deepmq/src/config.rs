@@ -66,7 +66,7 @@ impl Config {
         Ok(Self {
             amqp: settings.amqp.unwrap_or_default(),
             data_dir: settings.data_dir.unwrap_or_else(|| "data".into()),
-            worker_threads: settings.worker_threads.map_or(machine.cores, Into::into),
+            worker_threads: settings.worker_threads.map_or(machine.cores, |count| count.0),
             log: settings.log.unwrap_or_default(),
             broker,
         })
