@@ -16,11 +16,11 @@ use input::Input;
 use pace::Pace;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -273,7 +273,7 @@ impl Driver {
             if !self.opened {
                 return Err(End::HandshakeTimeout);
             }
-            self.tick()?;
+            self.tick(cx)?;
             self.rearm();
         }
         Ok(())
@@ -288,7 +288,11 @@ impl Driver {
     }
 
     /// Half a heartbeat interval has passed.
-    fn tick(&mut self) -> Result<(), End> {
+    fn tick(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        // What a stalled connection sends is not read, and so its end would not be seen: what it holds would stay held.
+        if self.session.is_stalled() && self.is_peer_gone(cx) {
+            return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
+        }
         let heartbeat = self.session.heartbeat();
         if !std::mem::take(&mut self.sent) && !heartbeat.is_zero() {
             self.session.handle_tick();
@@ -298,12 +302,18 @@ impl Driver {
             return Ok(());
         }
         self.trim();
-        // What a stalled connection sends is not read.
+        // A stalled connection may be not read, and so look silent.
         self.silent_ticks = if self.session.is_stalled() { 0 } else { self.silent_ticks + 1 };
         if !heartbeat.is_zero() && self.silent_ticks > 4 {
             return Err(End::Silent(heartbeat));
         }
         Ok(())
+    }
+
+    /// Whether the peer has closed or lost the connection, without a read.
+    fn is_peer_gone(&self, cx: &mut Context<'_>) -> bool {
+        let ready = pin!(self.socket.ready(Interest::READABLE)).poll(cx);
+        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
     }
 
     fn trim(&mut self) {

@@ -68,7 +68,7 @@ impl Config {
         Ok(Self {
             amqp: settings.amqp.unwrap_or_default(),
             data_dir,
-            worker_threads: settings.worker_threads.map_or(machine.cores, Into::into),
+            worker_threads: settings.worker_threads.map_or(machine.cores, |count| count.0),
             log: settings.log.unwrap_or_default(),
             broker,
         })

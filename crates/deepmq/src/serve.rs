@@ -26,6 +26,10 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(9);
 /// Time for work that can not be interrupted, such as the verification of a password.
 const LINGER_TIME_MAX: Duration = Duration::from_millis(500);
 
+/// Connections the system may take before the broker gets to them; less is too few for clients that all come back at once,
+/// and who does not fit waits a second for the next attempt. The system may have a lower bound (`net.core.somaxconn`).
+const ACCEPT_BACKLOG_MAX: i32 = 4096;
+
 /// Runs a broker until a signal stops it.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     logging::start(config.log.clone());
@@ -122,6 +126,8 @@ async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketA
              as in {flag} 127.0.0.1:0 for any free port"
         )
     })?;
+    // Tokio gives it 128; a second call changes that.
+    rustix::net::listen(&listener, ACCEPT_BACKLOG_MAX).context("the listener can not be made to listen")?;
     let bound = listener.local_addr().context("the address listened on is unknown")?;
     Ok((listener, bound))
 }
@@ -130,4 +136,22 @@ async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketA
 fn announce(front_end: &str, address: SocketAddr) {
     let _ = writeln!(std::io::stdout(), "listening {front_end} {address}");
     info!(front_end, %address, "listening");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpStream;
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn a_crowd_that_comes_at_once_is_let_in_before_any_of_it_is_served() {
+        let (listener, address) = bind("--amqp", "127.0.0.1:0").await.expect("there is a free port");
+        let mut crowd = Vec::new();
+        for _ in 0..300 {
+            let connected = timeout(Duration::from_secs(5), TcpStream::connect(address)).await;
+            crowd.push(connected.expect("nobody waits").expect("nobody is refused"));
+        }
+        drop(listener);
+    }
 }

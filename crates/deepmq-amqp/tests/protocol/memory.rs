@@ -3,6 +3,8 @@
 use deepmq_amqp::codec::Method;
 use deepmq_amqp::codec::method::{basic, connection, queue, tx};
 use deepmq_testkit::{Handshake, RawPeer, TestBroker, until};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 
 const MESSAGE_BYTES: usize = 50_000;
 const BLOCKED: connection::Blocked<'_> = connection::Blocked { reason: "low on memory" };
@@ -142,6 +144,33 @@ async fn what_a_transaction_settles_stays_part_of_it_while_blocked() {
     peer.send(2, tx::Commit {}).await;
     peer.expect(2, tx::CommitOk {}).await;
     assert_eq!((broker.depth("small").ready, broker.depth("small").unacked), (1, 0));
+}
+
+#[tokio::test]
+async fn a_blocked_peer_that_is_gone_gives_back_what_it_held_without_heartbeats_too() {
+    let broker =
+        TestBroker::start_with(|config| config.limits.ready_memory_bytes_max = 2 * MESSAGE_BYTES).await;
+    let mut peer = broker.peer_with(&Handshake::default().tune(10, 131_072, 0)).await;
+    peer.declare(1, "q").await;
+    for _ in 0..2 {
+        peer.publish(1, "", "q", vec![b'x'; MESSAGE_BYTES]).await;
+    }
+    for _ in 0..2 {
+        peer.get(1, "q", false).await.unwrap();
+    }
+    peer.publish(1, "", "q", "late").await;
+    peer.expect(0, BLOCKED).await;
+    // More than is parked: from now on the connection is not read.
+    for _ in 0..15 {
+        peer.publish(1, "", "q", vec![b'x'; MESSAGE_BYTES]).await;
+    }
+    drop(peer);
+    let requeued = async {
+        while broker.depth("q").ready < 2 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_mins(1), requeued).await.expect("the deliveries of the peer come back");
 }
 
 #[tokio::test]

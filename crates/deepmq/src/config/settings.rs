@@ -3,11 +3,10 @@
 //! Owns the names, their help and the merge of two sources. Must not know defaults beyond what the help says; a test
 //! keeps that true.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::accounts::{UserTable, VhostTable};
-use super::units::{ByteSize, Listen, LogFilter, Memory, Period};
+use super::units::{ByteSize, Listen, LogFilter, Memory, Period, ThreadCount};
 
 /// Declares settings that may each be absent from a source, and how two sources are laid over each other.
 macro_rules! layer {
@@ -46,7 +45,7 @@ layer! {
 
         /// Threads that serve connections (default: one per core)
         #[arg(long, value_name = "N")]
-        worker_threads: Option<NonZeroUsize>,
+        worker_threads: Option<ThreadCount>,
 
         /// Log this level and up: off, error, warn, info, debug or trace; also per module, as in
         /// "info,deepmq_amqp=debug" [default: info]

@@ -150,7 +150,8 @@ fn a_wrong_file_is_answered_with_what_is_wrong() {
     check("[limits]\nhandshake-timeout = 10", "write a time as");
     check("[limits]\nframe-bytes-max = 100", "frame-bytes-max must be at least 4096");
     check("[limits]\nchannels-per-connection-max = 65536", "65536");
-    check("worker-threads = 0", "0");
+    check("worker-threads = 0", "write a whole number from 1 to 1024");
+    check("worker-threads = 100000", "write a whole number from 1 to 1024");
     check("[[user]]\nname = 'ann'", "user \"ann\": give one of password and password-hash");
     check("[[user]]\nname = 'ann'\npassword = 'a'\npassword-hash = 'b'", "give one of");
     check("[[user]]\nname = 'ann'\npassword = ''", "user \"ann\": the password is empty");

@@ -5,11 +5,13 @@
 mod listen;
 mod log_filter;
 mod size;
+mod thread_count;
 mod time;
 
 pub(crate) use listen::Listen;
 pub(crate) use log_filter::LogFilter;
 pub(crate) use size::{ByteSize, Memory};
+pub(crate) use thread_count::ThreadCount;
 pub(crate) use time::Period;
 
 /// Why a value is not of its form: what is wrong with it, and an example of what is right.
