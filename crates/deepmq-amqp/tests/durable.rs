@@ -25,7 +25,10 @@ async fn publish(peer: &mut RawPeer, exchange: &str, key: &str, mode: u8, body: 
 async fn drain(peer: &mut RawPeer, queue: &str) -> Vec<(String, bool)> {
     let mut messages = Vec::new();
     while let Some(got) = peer.get(1, queue, true).await {
-        messages.push((String::from_utf8(got.content.body).unwrap(), got.get_ok.redelivered));
+        messages.push((
+            String::from_utf8(got.content.body).expect("the test published text"),
+            got.get_ok.redelivered,
+        ));
     }
     messages
 }
