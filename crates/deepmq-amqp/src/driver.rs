@@ -260,6 +260,8 @@ impl Driver {
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         if self.session.is_open() && !self.opened {
             self.opened = true;
+            // The handshake's frames were long; many a connection says little after.
+            self.trim();
             self.rearm();
         }
         if self.session.is_closing() && self.closing_since.is_none() {

@@ -144,7 +144,7 @@ impl Session {
         let tune = connection::Tune {
             channel_max: limits.channels_per_connection_max,
             frame_max: limits.frame_bytes_max,
-            heartbeat: u16::try_from(limits.heartbeat_interval.as_secs()).unwrap_or(u16::MAX),
+            heartbeat: whole_seconds(limits.heartbeat_interval),
         };
         self.send(0, tune);
         self.phase = Phase::AwaitingTuneOk;
@@ -190,6 +190,11 @@ impl Session {
     }
 }
 
+/// A time in whole seconds, rounded up: a short one must not become 0, which means none.
+fn whole_seconds(time: Duration) -> u16 {
+    u16::try_from(time.as_millis().div_ceil(1000)).unwrap_or(u16::MAX)
+}
+
 /// Checks a limit that the client settled.
 fn negotiated(what: &str, client: u32, min: u32, max: u32) -> Result<(), Failure> {
     let (relation, bound, limit) = match client {
@@ -201,4 +206,15 @@ fn negotiated(what: &str, client: u32, min: u32, max: u32) -> Result<(), Failure
     let text = format!("negotiated {what} = {client} is {relation} than the {bound} allowed value ({limit})");
     // RabbitMQ names the proposal, not the answer to it.
     Err(Failure::hard(ReplyCode::NotAllowed, text).of(connection::Tune::ID))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_interval_below_a_second_is_not_taken_for_none() {
+        let seconds = |ms| whole_seconds(Duration::from_millis(ms));
+        assert_eq!([0, 1, 500, 1000, 1500, 100_000_000].map(seconds), [0, 1, 1, 1, 2, u16::MAX]);
+    }
 }
