@@ -1,3 +1,5 @@
+//! Records come back as they were drafted, have the bytes that are documented, and are never misread.
+
 use super::*;
 use proptest::prelude::*;
 use std::ops::Range;
