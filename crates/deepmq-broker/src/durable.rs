@@ -102,11 +102,7 @@ impl Durable {
 
     /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept.
     pub(crate) fn snapshot(&self, tell: impl FnOnce() -> Vec<Change>) -> Result<(), StorageFailure> {
-        // Changes made meanwhile are told by both, which does no harm: the journal's word comes later.
-        let covers = self.journal.appended();
-        let mut encoded = Vec::new();
-        tell().iter().for_each(|change| change.encode(&mut encoded));
-        self.store.write_snapshot(covers, &encoded)
+        write_snapshot(&self.store, tell)
     }
 
     /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot.
@@ -135,4 +131,12 @@ impl Durable {
         self.housekeeper.lock().take();
         self.writer.lock().take().map_or(Ok(()), JournalThread::stop)
     }
+}
+
+fn write_snapshot(store: &Store, tell: impl FnOnce() -> Vec<Change>) -> Result<(), StorageFailure> {
+    // Changes made meanwhile are told by both, which does no harm: the journal's word comes later.
+    let covers = store.journal().appended();
+    let mut encoded = Vec::new();
+    tell().iter().for_each(|change| change.encode(&mut encoded));
+    store.write_snapshot(covers, &encoded)
 }

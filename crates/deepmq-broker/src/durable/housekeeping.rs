@@ -6,9 +6,7 @@
 use super::change::Change;
 use crate::queue::Queue;
 use deepmq_model::queue::Position;
-use deepmq_storage::{
-    AppendError, BatchBuilder, Blocker, Durability, QueueState, RangeSet, Reclaim, StorageFailure, Store,
-};
+use deepmq_storage::{AppendError, BatchBuilder, Blocker, Durability, QueueState, RangeSet, Reclaim, Store};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::io;
@@ -99,7 +97,7 @@ fn reclaim(store: &Store, house: &impl House, bytes_max: usize) -> Result<bool, 
     }
     place_again(store, &blockers, &queues)?;
     if topology.is_some() {
-        snapshot(store, house)?;
+        super::write_snapshot(store, || house.tell())?;
     }
     // Taken last: what was settled meanwhile is told by them, or by the journal after the file.
     let states: Vec<_> = blockers.iter().map(|blocker| state(blocker, &queues)).collect();
@@ -123,13 +121,6 @@ fn place_again(
         }
     }
     Ok(())
-}
-
-fn snapshot(store: &Store, house: &impl House) -> Result<(), StorageFailure> {
-    let covers = store.journal().appended();
-    let mut encoded = Vec::new();
-    house.tell().iter().for_each(|change| change.encode(&mut encoded));
-    store.write_snapshot(covers, &encoded)
 }
 
 /// Where a queue stands; of one that is gone, everything is settled.
