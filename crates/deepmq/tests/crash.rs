@@ -16,7 +16,7 @@ use lapin::options::{
     QueueDeclareOptions,
 };
 use lapin::types::FieldTable;
-use lapin::{BasicProperties, Connection, ConnectionProperties};
+use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use tempfile::TempDir;
 
 const QUEUE: &str = "ledger";
@@ -61,13 +61,19 @@ struct Known {
     acknowledged: BTreeSet<u64>,
 }
 
+/// A channel in confirm mode with the queue declared; none if the broker is gone before that.
+async fn confirming(broker: &Serving) -> Option<(Connection, Channel)> {
+    let connection = Connection::connect(&broker.1, ConnectionProperties::default()).await.ok()?;
+    let channel = connection.create_channel().await.ok()?;
+    channel.confirm_select(ConfirmSelectOptions::default()).await.ok()?;
+    let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    channel.queue_declare(QUEUE.into(), durable, FieldTable::default()).await.ok()?;
+    Some((connection, channel))
+}
+
 /// Publishes with confirms until the broker is gone; up to 50 messages are on their way at a time.
 async fn publish_until_killed(broker: &Serving, known: &mut Known) {
-    let connection = broker.connect().await;
-    let channel = connection.create_channel().await.unwrap();
-    channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
-    let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-    channel.queue_declare(QUEUE.into(), durable, FieldTable::default()).await.unwrap();
+    let Some((_connection, channel)) = confirming(broker).await else { return };
     loop {
         let mut on_their_way = Vec::new();
         for _ in 0..50 {
