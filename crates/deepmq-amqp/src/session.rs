@@ -226,7 +226,8 @@ impl Session {
     /// Looks at what was gathered from this read.
     fn finish_read(&mut self, input: &[u8]) {
         self.flush_acks();
-        self.flush_batch(input);
+        // What waits for the journal here waits in `confirming`.
+        let _ = self.flush_batch(input);
         self.wakes.wake();
     }
 

@@ -1,6 +1,6 @@
 //! What survives a stop: durable topology and persistent messages, and nothing else.
 
-use deepmq_amqp::codec::method::{basic, exchange, queue};
+use deepmq_amqp::codec::method::{basic, exchange, queue, tx};
 use deepmq_model::message::Properties;
 use deepmq_testkit::{RawPeer, TestBroker};
 use std::path::Path;
@@ -164,4 +164,22 @@ async fn three_lives_in_a_row_lose_and_repeat_nothing() {
         peer.close().await;
         broker.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_commit_is_answered_once_its_messages_are_synced() {
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    peer.declare_with(1, durable("q")).await;
+    peer.select_tx(1).await;
+    let journal = broker.broker().durable().unwrap().journal().clone();
+    for _ in 0..20 {
+        let before = journal.appended();
+        publish(&mut peer, "", "q", 2, "all or nothing").await;
+        assert_eq!(peer.call(1, tx::Commit {}).await, tx::CommitOk {}.into());
+        assert!(journal.durable() > before, "the record of the commit is not synced");
+    }
+    peer.close().await;
+    broker.stop().await;
 }

@@ -187,7 +187,8 @@ impl Broker {
         durable.close()
     }
 
-    /// Stops the broker: front-ends close their connections, and its messages are gone with the last reference.
+    /// Stops the broker: front-ends close their connections. [`Broker::close`] comes after; what is not durable is gone with
+    /// the last reference.
     pub fn shutdown(&self) {
         if !self.0.stopping.send_replace(true) {
             self.0.events.publish(&Event::BrokerStopped);

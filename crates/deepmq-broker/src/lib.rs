@@ -1,6 +1,6 @@
 //! The engine of the broker, and the API to embed it.
 //!
-//! Owns vhosts and their queues at run time, users, limits, events. Must not know protocols, sockets or reply codes.
+//! Owns vhosts and their queues at run time, what of them is durable, users, limits, events. Must not know protocols, sockets or reply codes.
 //!
 //! In: [`Vhost`] and [`queue::Queue`]. Out: [`subscriber::Subscriber`], and [`events`] for whoever watches.
 

@@ -19,6 +19,7 @@ use deepmq_broker::events::Event;
 use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use deepmq_model::message::bytes::Reader;
 use deepmq_model::message::{properties, table};
+use deepmq_storage::Lsn;
 use smallvec::SmallVec;
 
 /// Bytes that lie in what was read, or in the batch's own memory.
@@ -324,11 +325,11 @@ impl Session {
         }
     }
 
-    /// Hands what was gathered to the queues, and confirms it.
-    pub(super) fn flush_batch(&mut self, input: &[u8]) {
+    /// Hands what was gathered to the queues, and confirms it. Returns what must be durable before anybody is told.
+    pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Lsn> {
         let Batch { messages, router, journalling, confirms } = &mut self.batch;
         if messages.entries.is_empty() {
-            return;
+            return None;
         }
         let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
@@ -351,7 +352,9 @@ impl Session {
         if let Some((lsn, true)) = lsn {
             self.disk_behind = Some(lsn);
         }
-        self.confirming.add(lsn.map(|(lsn, _)| lsn), confirms.drain(..), &self.outbox);
+        let lsn = lsn.map(|(lsn, _)| lsn);
+        self.confirming.add(lsn, confirms.drain(..), &self.outbox);
         messages.clear();
+        lsn
     }
 }

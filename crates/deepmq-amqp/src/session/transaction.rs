@@ -85,11 +85,17 @@ impl Session {
         for publish in &publishes {
             self.publish_parts(number, &publish.parts())?;
         }
-        self.flush_batch(&[]);
+        let kept = self.flush_batch(&[]);
         let settled = self.settle(number, verdicts.into_iter());
         self.settlements.apply(&mut self.wakes);
         settled?;
-        self.send(number, tx::CommitOk {});
+        match kept {
+            // It says that the messages are safe, as a confirm would.
+            Some(lsn) => {
+                self.outbox.write_after(lsn, |frames| tx::CommitOk {}.encode(number, &mut frames.buf));
+            }
+            None => self.send(number, tx::CommitOk {}),
+        }
         Ok(())
     }
 
