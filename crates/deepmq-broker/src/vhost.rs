@@ -4,10 +4,14 @@
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
 mod keeping;
+mod looking;
+mod publishing;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use keeping::give_back;
+pub use looking::RunningQueue;
+pub use publishing::{Publication, Routed};
 
 use keeping::Keeping;
 

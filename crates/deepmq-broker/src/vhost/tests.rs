@@ -1,6 +1,7 @@
 //! A vhost: its catalogue, what goes with what, and the events of it.
 
 mod concurrency;
+mod looking;
 
 use super::*;
 use crate::events::{EventStream, Interest};
