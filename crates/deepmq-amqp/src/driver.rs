@@ -171,6 +171,7 @@ impl Driver {
             Poll::Pending => Ok(Read::Nothing),
             Poll::Ready(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             Poll::Ready(count) => {
+                self.outbox.count_received(count);
                 self.received = true;
                 Ok(if count < YIELD_BYTES_MIN { Read::Some } else { Read::Full })
             }
@@ -188,6 +189,7 @@ impl Driver {
                 };
                 let Poll::Ready(count) = written else { return Ok(()) };
                 self.outgoing.advance(count);
+                self.outbox.count_sent(count);
                 self.sent = true;
             }
             if !self.outbox.take(&mut self.outgoing, &mut self.starved, cx.waker()) {

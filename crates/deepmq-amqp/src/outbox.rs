@@ -16,12 +16,14 @@ use deepmq_broker::connection::{ChannelInfo, ConnectionControl};
 use deepmq_broker::message::{Body, Delivery, MessageRef};
 use deepmq_broker::queue::{Queue, Settlements};
 use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
+use deepmq_broker::traffic::{MessageCounts, Traffic};
 use deepmq_model::queue::ConsumerId;
 use deepmq_storage::Lsn;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Waker;
 
 /// The frame limit before one is negotiated, in bytes: the least the specification allows.
@@ -37,6 +39,9 @@ const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Outbox {
     bytes_max: usize,
+    /// Bytes from and to the peer; written by the connection's own task alone.
+    received: AtomicU64,
+    sent: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -55,6 +60,8 @@ pub(crate) struct State {
     cancel_notify: bool,
     /// The connection is gone or going: nothing more is taken.
     closed: bool,
+    /// What channels counted that are closed.
+    past: MessageCounts,
 }
 
 /// Encoded frames, with long bodies by reference.
@@ -139,7 +146,8 @@ impl Frames {
 impl Outbox {
     /// With room for so many bytes before consumers pause.
     pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max, state: Mutex::default() })
+        let (received, sent) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { bytes_max, received, sent, state: Mutex::default() })
     }
 
     /// What the handshake found out.
@@ -147,6 +155,16 @@ impl Outbox {
         let mut state = self.state.lock();
         state.frames.frame_max = frame_max;
         state.cancel_notify = cancel_notify;
+    }
+
+    /// Counts bytes read.
+    pub(crate) fn count_received(&self, bytes: usize) {
+        self.received.store(self.received.load(Relaxed) + bytes as u64, Relaxed);
+    }
+
+    /// Counts bytes written.
+    pub(crate) fn count_sent(&self, bytes: usize) {
+        self.sent.store(self.sent.load(Relaxed) + bytes as u64, Relaxed);
     }
 
     /// Whether so much waits to be sent that nothing should be taken that makes it more.
@@ -204,7 +222,9 @@ impl Outbox {
     /// Removes a channel, whose consumers are off their queues already; returns its open deliveries, which go back.
     pub(crate) fn close_channel(&self, number: u16) -> Option<Settlements> {
         let mut state = self.state.lock();
-        state.channels.remove(&number).map(OutChannel::close)
+        let channel = state.channels.remove(&number)?;
+        state.past += channel.counts();
+        Some(channel.close())
     }
 
     /// Drops what was not sent, and takes nothing more.
@@ -280,7 +300,10 @@ impl Subscriber for Outbox {
         let State { frames, channels, .. } = &mut *state;
         let Some(channel) = channels.get_mut(&consumer.channel) else { return };
         let Some((mut tags, consumer_tag)) = channel.deliver_to(consumer.index) else { return };
+        let (mut count, mut redelivered) = (0, 0);
         for delivery in deliveries {
+            count += 1;
+            redelivered += u64::from(delivery.redelivered);
             let head = deliver::Delivery {
                 channel: consumer.channel,
                 consumer_tag,
@@ -291,6 +314,7 @@ impl Subscriber for Outbox {
             };
             frames.delivery(&head, delivery.message.body);
         }
+        channel.count_delivered(consumer.index, count, redelivered);
     }
 
     fn cancelled(&self, consumer: ConsumerKey) {
@@ -324,5 +348,13 @@ impl ConnectionControl for Outbox {
             state.channels.iter().map(|(&number, channel)| channel.info(number)).collect();
         channels.sort_unstable_by_key(|channel| channel.number);
         channels
+    }
+
+    fn traffic(&self) -> Traffic {
+        let state = self.state.lock();
+        let mut messages = state.past;
+        state.channels.values().for_each(|channel| messages += channel.counts());
+        let (received_bytes, sent_bytes) = (self.received.load(Relaxed), self.sent.load(Relaxed));
+        Traffic { messages, received_bytes, sent_bytes }
     }
 }

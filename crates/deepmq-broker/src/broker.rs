@@ -12,6 +12,7 @@ use crate::events::{Event, EventStream, Events, Interest};
 use crate::limits::{Limits, LimitsError};
 use crate::memory::Memory;
 use crate::queue::Queue;
+use crate::traffic::Traffic;
 use crate::users::{Users, UsersError};
 use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
@@ -283,6 +284,16 @@ impl Broker {
     /// The channels of a connection; none if it is gone.
     pub fn channels(&self, id: ConnectionId) -> Vec<ChannelInfo> {
         self.0.connections.control(id).map(|control| control.channels()).unwrap_or_default()
+    }
+
+    /// What a connection counted; none if it is gone.
+    pub fn traffic_of(&self, id: ConnectionId) -> Option<Traffic> {
+        self.0.connections.control(id).map(|control| control.traffic())
+    }
+
+    /// What all connections counted since the broker started.
+    pub fn traffic(&self) -> Traffic {
+        self.0.connections.traffic()
     }
 
     /// Asks a connection to close; false if there is none.

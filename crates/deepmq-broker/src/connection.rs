@@ -4,6 +4,7 @@
 
 pub use deepmq_model::topology::ConnectionId;
 
+use crate::traffic::{MessageCounts, Traffic};
 use deepmq_model::{Name, Table};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -40,6 +41,16 @@ pub struct ChannelInfo {
     pub consumers: usize,
     /// Deliveries on it that are not settled.
     pub unacked: usize,
+    /// It confirms what is published on it.
+    pub confirms: bool,
+    /// Published on it and not confirmed yet.
+    pub unconfirmed: u64,
+    /// The limit on unacked deliveries that its consumers share; 0 is none.
+    pub prefetch_shared: u32,
+    /// The prefetch of its next consumer; 0 is none.
+    pub prefetch_count: u16,
+    /// What it counted.
+    pub counts: MessageCounts,
 }
 
 /// A front-end's side of a connection.
@@ -49,6 +60,9 @@ pub trait ConnectionControl: Debug + Send + Sync {
 
     /// Its open channels.
     fn channels(&self) -> Vec<ChannelInfo>;
+
+    /// What it counted, on channels that are closed too.
+    fn traffic(&self) -> Traffic;
 }
 
 #[derive(Debug)]
@@ -65,6 +79,8 @@ pub(crate) struct Connections {
     admitted: Mutex<BTreeMap<u64, Arc<dyn ConnectionControl>>>,
     /// From the end of the handshake to close.
     open: Mutex<BTreeMap<u64, Entry>>,
+    /// What those counted that are gone.
+    gone: Mutex<Traffic>,
 }
 
 /// The right to have a connection, from accept to close.
@@ -113,7 +129,21 @@ impl Connections {
     }
 
     pub(crate) fn remove(&self, id: ConnectionId) -> bool {
-        self.open.lock().remove(&id.0).is_some()
+        // Held over both, so that no sum misses a connection or counts it twice.
+        let mut gone = self.gone.lock();
+        let Some(entry) = self.open.lock().remove(&id.0) else { return false };
+        *gone += entry.control.traffic();
+        true
+    }
+
+    /// What all connections counted, those that are gone included.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let gone = self.gone.lock();
+        let open: Vec<_> = self.open.lock().values().map(|entry| entry.control.clone()).collect();
+        open.iter().fold(*gone, |mut sum, control| {
+            sum += control.traffic();
+            sum
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

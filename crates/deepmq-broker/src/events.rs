@@ -3,7 +3,12 @@
 //! Owns the events and their subscribers. An event about a message is made only while somebody listens for those; a
 //! subscriber that does not keep up loses the oldest events and learns how many, and never slows the broker.
 
+mod churn;
+
+pub use churn::ChurnCounts;
+
 use crate::connection::ConnectionId;
+use churn::Churn;
 use deepmq_model::Name;
 use deepmq_model::queue::Position;
 use std::sync::Arc;
@@ -88,6 +93,7 @@ pub struct Events {
     topology: broadcast::Sender<Event>,
     everything: broadcast::Sender<Event>,
     message_listeners: Arc<AtomicUsize>,
+    churn: Churn,
 }
 
 impl Events {
@@ -97,6 +103,7 @@ impl Events {
             topology: broadcast::Sender::new(buffered_max.max(1)),
             everything: broadcast::Sender::new(buffered_max.max(1)),
             message_listeners: Arc::default(),
+            churn: Churn::default(),
         })
     }
 
@@ -109,12 +116,18 @@ impl Events {
     /// Sends an event to those who want it.
     pub fn publish(&self, event: &Event) {
         if !event.is_about_message() {
+            self.churn.count(event);
             // An error means that nobody listens, which is fine.
             let _ = self.topology.send(event.clone());
         }
         if self.messages_wanted() {
             let _ = self.everything.send(event.clone());
         }
+    }
+
+    /// How often connections, channels and queues came and went.
+    pub fn churn(&self) -> ChurnCounts {
+        self.churn.counts()
     }
 
     /// Listens from now on.

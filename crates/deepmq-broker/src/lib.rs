@@ -17,6 +17,7 @@ mod memory;
 pub mod message;
 pub mod queue;
 pub mod subscriber;
+pub mod traffic;
 pub mod users;
 pub mod vhost;
 

@@ -4,6 +4,7 @@
 
 use deepmq_broker::connection::ChannelInfo;
 use deepmq_broker::queue::{Outcome, Queue, Settlements};
+use deepmq_broker::traffic::MessageCounts;
 use deepmq_broker::{Ledger, SourceId, UnknownTag};
 use deepmq_model::Name;
 use deepmq_model::queue::{ConsumerId, Position};
@@ -48,6 +49,11 @@ pub(crate) struct OutChannel {
     /// Consumers refused because of the shared prefetch.
     paused: Vec<u32>,
     fetches: Vec<(Arc<Queue>, SourceId)>,
+    counts: MessageCounts,
+    /// Published since confirm.select; none before.
+    confirmable: Option<u64>,
+    /// The prefetch of consumers to come, for inspection.
+    prefetch_count: u16,
 }
 
 impl OutConsumer {
@@ -75,7 +81,59 @@ impl Tags<'_> {
 
 impl OutChannel {
     pub(crate) fn info(&self, number: u16) -> ChannelInfo {
-        ChannelInfo { number, consumers: self.consumers().count(), unacked: self.ledger.open() }
+        ChannelInfo {
+            number,
+            consumers: self.consumers().count(),
+            unacked: self.ledger.open(),
+            confirms: self.confirmable.is_some(),
+            unconfirmed: self.confirmable.unwrap_or_default().saturating_sub(self.counts.confirmed),
+            prefetch_shared: self.prefetch.max,
+            prefetch_count: self.prefetch_count,
+            counts: self.counts,
+        }
+    }
+
+    /// What it counted.
+    pub(crate) fn counts(&self) -> MessageCounts {
+        self.counts
+    }
+
+    /// From now on what is published is to be confirmed.
+    pub(crate) fn confirm_from_now(&mut self) {
+        self.confirmable.get_or_insert(0);
+    }
+
+    /// Notes the prefetch of consumers to come.
+    pub(crate) fn note_prefetch(&mut self, count: u16) {
+        self.prefetch_count = count;
+    }
+
+    /// Counts what was published, returned and dropped.
+    pub(crate) fn count_published(&mut self, counts: MessageCounts) {
+        self.counts += counts;
+        if let Some(confirmable) = &mut self.confirmable {
+            *confirmable += counts.published;
+        }
+    }
+
+    /// Counts confirms.
+    pub(crate) fn count_confirmed(&mut self, count: u64) {
+        self.counts.confirmed += count;
+    }
+
+    /// Counts deliveries to a consumer, of which so many came back before.
+    pub(super) fn count_delivered(&mut self, index: u32, count: u64, redelivered: u64) {
+        let no_ack = self.consumer(index).is_some_and(|consumer| consumer.no_ack);
+        let delivered = if no_ack { &mut self.counts.delivered_no_ack } else { &mut self.counts.delivered };
+        *delivered += count;
+        self.counts.redelivered += redelivered;
+    }
+
+    /// Counts a fetch.
+    pub(crate) fn count_fetched(&mut self, no_ack: bool, redelivered: bool) {
+        let fetched = if no_ack { &mut self.counts.fetched_no_ack } else { &mut self.counts.fetched };
+        *fetched += 1;
+        self.counts.redelivered += u64::from(redelivered);
     }
 
     /// The consumers.
@@ -191,8 +249,12 @@ impl OutChannel {
         } else {
             self.ledger.settle(tag, outcome, out)?;
         }
+        let settled = before - self.ledger.open();
+        if outcome == Outcome::Ack {
+            self.counts.acked += settled as u64;
+        }
         if self.prefetch.max > 0 {
-            let settled = u32::try_from(before - self.ledger.open()).unwrap_or(u32::MAX);
+            let settled = u32::try_from(settled).unwrap_or(u32::MAX);
             self.prefetch.held = self.prefetch.held.saturating_sub(settled);
         }
         Ok(())

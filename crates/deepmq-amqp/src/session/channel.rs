@@ -124,7 +124,10 @@ impl Session {
         let channel = self.channel_mut(number)?;
         let confirm::Method::Select(select) = method else { return Err(Failure::unimplemented()) };
         match channel.mode {
-            Mode::Plain => channel.mode = Mode::Confirm { last: 0 },
+            Mode::Plain => {
+                channel.mode = Mode::Confirm { last: 0 };
+                self.outbox.channel(number, |channel, _| channel.confirm_from_now());
+            }
             Mode::Confirm { .. } => {}
             Mode::Tx(_) => return Err(Failure::precondition("cannot switch from tx to confirm mode")),
         }

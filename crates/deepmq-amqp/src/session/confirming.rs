@@ -22,10 +22,7 @@ impl Confirming {
     pub(super) fn add(&mut self, lsn: Option<Lsn>, confirms: impl Iterator<Item = Confirm>, outbox: &Outbox) {
         let lsn = lsn.max(self.waiting.back().map(|&(lsn, _)| lsn));
         let Some(lsn) = lsn else {
-            let mut confirms = confirms.peekable();
-            if confirms.peek().is_some() {
-                outbox.write(|frames| confirms.for_each(|confirm| encode(confirm, &mut frames.buf)));
-            }
+            confirms.for_each(|confirm| send(confirm, outbox));
             return;
         };
         self.waiting.extend(confirms.map(|confirm| (lsn, confirm)));
@@ -38,17 +35,15 @@ impl Confirming {
 
     /// Sends those that waited for what is durable now.
     pub(super) fn release(&mut self, durable: Lsn, outbox: &Outbox) {
-        outbox.write(|frames| {
-            let mut next: Option<Confirm> = None;
-            while let Some(&(_, confirm)) = self.waiting.front().filter(|(lsn, _)| *lsn <= durable) {
-                self.waiting.pop_front();
-                match &mut next {
-                    Some((channel, _, last)) if *channel == confirm.0 => *last = confirm.2,
-                    _ => next.replace(confirm).into_iter().for_each(|before| encode(before, &mut frames.buf)),
-                }
+        let mut next: Option<Confirm> = None;
+        while let Some(&(_, confirm)) = self.waiting.front().filter(|(lsn, _)| *lsn <= durable) {
+            self.waiting.pop_front();
+            match &mut next {
+                Some((channel, _, last)) if *channel == confirm.0 => *last = confirm.2,
+                _ => next.replace(confirm).into_iter().for_each(|before| send(before, outbox)),
             }
-            next.into_iter().for_each(|last| encode(last, &mut frames.buf));
-        });
+        }
+        next.into_iter().for_each(|last| send(last, outbox));
     }
 
     /// The channel is gone: nothing is confirmed on it any more.
@@ -57,6 +52,10 @@ impl Confirming {
     }
 }
 
-fn encode((channel, first, last): Confirm, out: &mut Vec<u8>) {
-    basic::Ack { delivery_tag: last, multiple: first < last }.encode(channel, out);
+/// Sends a confirm, and counts it, unless its channel is gone.
+fn send((number, first, last): Confirm, outbox: &Outbox) {
+    outbox.channel(number, |channel, frames| {
+        channel.count_confirmed(last - first + 1);
+        basic::Ack { delivery_tag: last, multiple: first < last }.encode(number, &mut frames.buf);
+    });
 }

@@ -73,6 +73,7 @@ impl Session {
             }
         } else {
             self.channel_mut(number)?.prefetch_count = qos.prefetch_count;
+            self.outbox.channel(number, |channel, _| channel.note_prefetch(qos.prefetch_count));
         }
         self.send(number, basic::QosOk {});
         Ok(())
@@ -182,6 +183,7 @@ impl Session {
             get.no_ack,
             |delivery, left| {
                 outbox.channel(number, |channel, frames| {
+                    channel.count_fetched(get.no_ack, delivery.redelivered);
                     let exchange = String::from_utf8_lossy(delivery.message.exchange());
                     basic::GetOk {
                         delivery_tag: channel.fetched(&queue, delivery.position, get.no_ack),

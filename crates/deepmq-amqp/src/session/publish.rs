@@ -17,6 +17,7 @@ use bytes::Bytes;
 use deepmq_broker::BatchSize;
 use deepmq_broker::events::Event;
 use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
+use deepmq_broker::traffic::MessageCounts;
 use deepmq_model::message::bytes::Reader;
 use deepmq_model::message::{properties, table};
 use deepmq_storage::Lsn;
@@ -71,6 +72,8 @@ pub(super) struct Batch {
     journalling: Journalling,
     /// Channels in confirm mode that published, with the number of the first and the last message to confirm.
     confirms: SmallVec<[(u16, u64, u64); 4]>,
+    /// What each channel published.
+    counts: SmallVec<[(u16, MessageCounts); 4]>,
 }
 
 impl Messages {
@@ -116,8 +119,25 @@ impl Batch {
     pub(super) fn forget_routes(&mut self) {
         self.messages.clear();
         self.confirms.clear();
+        self.counts.clear();
         self.router.drain(|_| {});
         self.router.forget();
+    }
+
+    /// Counts a message of a channel that went to so many queues.
+    #[inline]
+    fn count(&mut self, channel: u16, queues: usize, mandatory: bool) {
+        let unroutable = u64::from(queues == 0);
+        let mut new = MessageCounts { published: 1, ..MessageCounts::default() };
+        *(if mandatory { &mut new.returned } else { &mut new.dropped }) = unroutable;
+        match self.counts.iter_mut().rev().find(|(known, _)| *known == channel) {
+            Some((_, counts)) => {
+                counts.published += 1;
+                counts.returned += new.returned;
+                counts.dropped += new.dropped;
+            }
+            None => self.counts.push((channel, new)),
+        }
     }
 
     fn confirm(&mut self, channel: u16, number: u64) {
@@ -268,6 +288,7 @@ impl Session {
             .put(vhost, address, &mut headers, place, message.packed_bytes())
             .map_err(|error| translate::route_error(error, address.exchange, vhost.name()))?;
         messages.entries.push(entry);
+        self.batch.count(number, queues, mandatory);
         if queues == 0 && mandatory {
             self.give_back(number, &entry, address, input);
         }
@@ -327,9 +348,12 @@ impl Session {
 
     /// Hands what was gathered to the queues, and confirms it. Returns what must be durable before anybody is told.
     pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Lsn> {
-        let Batch { messages, router, journalling, confirms } = &mut self.batch;
+        let Batch { messages, router, journalling, confirms, counts } = &mut self.batch;
         if messages.entries.is_empty() {
             return None;
+        }
+        for (number, counts) in counts.drain(..) {
+            self.outbox.channel(number, |channel, _| channel.count_published(counts));
         }
         let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);

@@ -9,6 +9,7 @@ mod channel;
 mod confirm;
 mod connection_close;
 mod consume;
+mod counts;
 mod declare;
 mod fairness;
 mod framing;
