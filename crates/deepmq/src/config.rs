@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use deepmq_api::ApiConfig;
 use deepmq_broker::{BrokerConfig, Limits};
 use deepmq_model::Name;
 
@@ -23,10 +24,17 @@ pub(crate) use units::{Listen, LogFilter};
 
 use crate::machine::Machine;
 
+/// Where AMQP and management are served unless told otherwise: RabbitMQ's ports, for this machine alone.
+const AMQP: &str = "127.0.0.1:5672";
+const HTTP: &str = "127.0.0.1:15672";
+
 /// Every setting with its final value.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) amqp: Listen,
+    pub(crate) http: Listen,
+    pub(crate) metrics: Listen,
+    pub(crate) api: ApiConfig,
     pub(crate) data_dir: PathBuf,
     pub(crate) worker_threads: usize,
     pub(crate) log: LogFilter,
@@ -66,7 +74,14 @@ impl Config {
         let data_dir: PathBuf = settings.data_dir.unwrap_or_else(|| "data".into());
         broker.data_dir = Some(data_dir.clone());
         Ok(Self {
-            amqp: settings.amqp.unwrap_or_default(),
+            amqp: settings.amqp.unwrap_or_else(|| Listen::On(AMQP.into())),
+            http: settings.http.unwrap_or_else(|| Listen::On(HTTP.into())),
+            metrics: settings.metrics.unwrap_or(Listen::Off),
+            api: ApiConfig {
+                open_probes: settings.open_probes.unwrap_or_default(),
+                metrics_queues_max: settings.metrics_queues_max.unwrap_or_default(),
+                ..ApiConfig::default()
+            },
             data_dir,
             worker_threads: settings.worker_threads.map_or(machine.cores, |count| count.0),
             log: settings.log.unwrap_or_default(),

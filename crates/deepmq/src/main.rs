@@ -4,6 +4,7 @@
 
 mod cli;
 mod config;
+mod http;
 mod logging;
 mod machine;
 mod serve;

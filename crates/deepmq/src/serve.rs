@@ -16,8 +16,9 @@ use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
 use crate::signals::StopSignals;
-use crate::{logging, machine};
+use crate::{http, logging, machine};
 use deepmq_amqp::serve as serve_amqp;
+use deepmq_api::{Api, Listener};
 use deepmq_broker::{Broker, StartError};
 
 /// Time for the front-ends to close their connections. They bound themselves to a little less; what is left of the ten
@@ -50,19 +51,35 @@ pub(crate) fn run(config: Config) -> anyhow::Result<()> {
 async fn serve(config: Config) -> anyhow::Result<()> {
     let mut signals = StopSignals::catch().context("the signals to stop can not be caught")?;
     let seam = Seam::real();
-    let amqp = match &config.amqp {
-        Listen::Off => None,
-        Listen::On(address) => Some(bind("--amqp", address).await?),
-    };
+    let amqp = bind("--amqp", &config.amqp).await?;
+    let http = bind("--http", &config.http).await?;
+    let metrics = bind("--metrics", &config.metrics).await?;
+    let mut api_config = config.api.clone();
+    api_config.listeners = [("amqp", &amqp), ("http", &http), ("http/prometheus", &metrics)]
+        .into_iter()
+        .filter_map(|(protocol, bound)| Some(Listener { protocol, address: bound.as_ref()?.1 }))
+        .collect();
     let broker = start(config, seam)?;
     let (stop, stopped) = watch::channel(());
-    let mut front_ends = JoinSet::new();
+    let (mut front_ends, mut announced) = (JoinSet::new(), Vec::new());
+    if http.is_some() || metrics.is_some() {
+        let addresses = (http.as_ref().map(|http| http.1), metrics.as_ref().map(|metrics| metrics.1));
+        let api = Api::new(broker.clone(), api_config);
+        let serving =
+            http::start(api, http.map(|http| http.0), metrics.map(|metrics| metrics.0), stopped.clone())?;
+        front_ends.spawn(serving);
+        announced.extend([("http", addresses.0), ("metrics", addresses.1)]);
+    }
     if let Some((listener, address)) = amqp {
         front_ends.spawn(serve_amqp(listener, broker.clone(), stop_of(stopped)));
         announce("amqp", address);
     } else {
-        warn!("no listener is on: nobody can connect");
+        warn!("no listener for clients is on: nobody can connect");
     }
+    announced
+        .into_iter()
+        .filter_map(|(front_end, address)| Some((front_end, address?)))
+        .for_each(|(front_end, address)| announce(front_end, address));
 
     tokio::select! {
         signal = signals.next() => info!(?signal, "stopping"),
@@ -111,11 +128,13 @@ async fn any_end(front_ends: &mut JoinSet<()>) {
 }
 
 /// Ends when the sender is dropped.
-async fn stop_of(mut stopped: watch::Receiver<()>) {
+pub(crate) async fn stop_of(mut stopped: watch::Receiver<()>) {
     while stopped.changed().await.is_ok() {}
 }
 
-async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketAddr)> {
+/// Binds what a flag asks for; none if that is nothing.
+async fn bind(flag: &str, listen: &Listen) -> anyhow::Result<Option<(TcpListener, SocketAddr)>> {
+    let Listen::On(address) = listen else { return Ok(None) };
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let remedy = match error.kind() {
             ErrorKind::AddrInUse => "stop the program that does, or choose",
@@ -129,7 +148,7 @@ async fn bind(flag: &str, address: &str) -> anyhow::Result<(TcpListener, SocketA
     // Tokio gives it 128; a second call changes that.
     rustix::net::listen(&listener, ACCEPT_BACKLOG_MAX).context("the listener can not be made to listen")?;
     let bound = listener.local_addr().context("the address listened on is unknown")?;
-    Ok((listener, bound))
+    Ok(Some((listener, bound)))
 }
 
 /// Tells who started the broker that it can connect now. A closed standard output means nobody wants to know.
@@ -146,7 +165,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_crowd_that_comes_at_once_is_let_in_before_any_of_it_is_served() {
-        let (listener, address) = bind("--amqp", "127.0.0.1:0").await.expect("there is a free port");
+        let bound = bind("--amqp", &Listen::On("127.0.0.1:0".into())).await.expect("there is a free port");
+        let (listener, address) = bound.expect("it is on");
         let mut crowd = Vec::new();
         for _ in 0..300 {
             let connected = timeout(Duration::from_secs(5), TcpStream::connect(address)).await;

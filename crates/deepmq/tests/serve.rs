@@ -62,6 +62,8 @@ fn command() -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DEEPMQ_")) {
         command.env_remove(name);
     }
+    // Tests run at once, and there is one default port.
+    command.env("DEEPMQ_HTTP", "off");
     command
 }
 

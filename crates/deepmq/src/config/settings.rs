@@ -43,6 +43,22 @@ layer! {
         #[arg(long, value_name = "HOST:PORT|off")]
         amqp: Option<Listen>,
 
+        /// Serve management (HTTP) here; port 0 takes any free one, "off" serves none [default: 127.0.0.1:15672]
+        #[arg(long, value_name = "HOST:PORT|off")]
+        http: Option<Listen>,
+
+        /// Serve metrics (HTTP) without a login here, for Prometheus [default: off]
+        #[arg(long, value_name = "HOST:PORT|off")]
+        metrics: Option<Listen>,
+
+        /// Tell of queues one by one in the metrics, unless there are more than this; 0 never [default: 0]
+        #[arg(long, value_name = "N", hide_short_help = true)]
+        metrics_queues_max: Option<usize>,
+
+        /// Let probes ask for health checks without a login [default: false]
+        #[arg(long, value_name = "BOOL", hide_short_help = true)]
+        open_probes: Option<bool>,
+
         /// Threads that serve connections (default: one per core)
         #[arg(long, value_name = "N")]
         worker_threads: Option<ThreadCount>,

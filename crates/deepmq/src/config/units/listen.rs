@@ -14,12 +14,6 @@ pub(crate) enum Listen {
     On(String),
 }
 
-impl Default for Listen {
-    fn default() -> Self {
-        Self::On("127.0.0.1:5672".into())
-    }
-}
-
 impl FromStr for Listen {
     type Err = BadValue;
 

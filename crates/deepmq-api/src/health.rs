@@ -1,0 +1,182 @@
+//! Health checks, as load balancers, Kubernetes and RabbitMQ's tools ask for them.
+//!
+//! Owns `/health/checks` and `/aliveness-test`: 200 with `ok`, or 503 with a reason. Must not need a login where the settings
+//! say so.
+
+use crate::api::Api;
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::request::At;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// What a check found
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok` or `failed`
+    status: &'static str,
+    /// What is wrong
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+const UNITS: [&str; 4] = ["days", "weeks", "months", "years"];
+
+fn ok() -> Response {
+    Json(Health { status: "ok", reason: None }).into_response()
+}
+
+/// 503, with fields beside the reason that RabbitMQ's tools read.
+fn failed(reason: &str, mut more: Value) -> Response {
+    if let Some(fields) = more.as_object_mut() {
+        fields.insert("status".into(), "failed".into());
+        fields.insert("reason".into(), reason.into());
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, Json(more)).into_response()
+}
+
+/// No alarm is in effect
+#[utoipa::path(get, path = "/health/checks/alarms", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn alarms(State(api): State<Api>) -> Response {
+    if api.broker().memory().is_full() {
+        let alarms = json!({ "alarms": [{ "node": api.node(), "resource": "memory" }] });
+        return failed("There are alarms in effect", alarms);
+    }
+    ok()
+}
+
+/// No alarm is in effect on this node
+#[utoipa::path(get, path = "/health/checks/local-alarms", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn local_alarms(state: State<Api>) -> Response {
+    alarms(state).await
+}
+
+/// All vhosts run
+#[utoipa::path(get, path = "/health/checks/virtual-hosts", tag = "health", responses((status = 200, body = Health)))]
+pub(crate) async fn vhosts() -> Response {
+    ok()
+}
+
+/// The node serves
+#[utoipa::path(get, path = "/health/checks/is-in-service", tag = "health", responses((status = 200, body = Health)))]
+pub(crate) async fn in_service() -> Response {
+    ok()
+}
+
+/// The node is ready for clients: it listens, and is below its limit of connections
+#[utoipa::path(get, path = "/health/checks/ready-to-serve-clients", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn ready(state: State<Api>) -> Response {
+    if state.amqp_address().is_none() {
+        return failed("no listener for clients is on", json!({}));
+    }
+    below_connection_limit(state).await
+}
+
+/// The node can take more connections
+#[utoipa::path(get, path = "/health/checks/below-node-connection-limit", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn below_connection_limit(State(api): State<Api>) -> Response {
+    let (open, max) = (api.broker().status().connections, api.broker().limits().connections_max);
+    if open >= max {
+        return failed("the limit of connections is reached", json!({ "connections": open, "limit": max }));
+    }
+    ok()
+}
+
+/// The cluster has all its nodes: this one
+#[utoipa::path(get, path = "/health/checks/reached-target-cluster-size", tag = "health",
+    responses((status = 200, body = Health)))]
+pub(crate) async fn cluster_size() -> Response {
+    ok()
+}
+
+/// No queue needs this node for its majority: each has one member
+#[utoipa::path(get, path = "/health/checks/node-is-quorum-critical", tag = "health",
+    responses((status = 200, body = Health)))]
+pub(crate) async fn quorum_critical() -> Response {
+    ok()
+}
+
+/// The topology was read
+#[utoipa::path(get, path = "/health/checks/metadata-store/initialized", tag = "health",
+    responses((status = 200, body = Health)))]
+pub(crate) async fn store_initialized() -> Response {
+    ok()
+}
+
+/// The topology was read, with what it holds
+#[utoipa::path(get, path = "/health/checks/metadata-store/initialized/with-data", tag = "health",
+    responses((status = 200, body = Health)))]
+pub(crate) async fn store_with_data() -> Response {
+    ok()
+}
+
+/// Something listens on a port
+#[utoipa::path(get, path = "/health/checks/port-listener/{port}", tag = "health",
+    responses((status = 200, body = Object), (status = 503, body = Health)))]
+pub(crate) async fn port_listener(State(api): State<Api>, At(port): At<String>) -> ApiResult<Response> {
+    let port: u16 = port.parse().map_err(|_| ApiError::bad_request("a port is a number up to 65535"))?;
+    let ports: Vec<u16> = api.config().listeners.iter().map(|listener| listener.address.port()).collect();
+    if ports.contains(&port) {
+        return Ok(Json(json!({ "status": "ok", "port": port })).into_response());
+    }
+    Ok(failed("No active listener", json!({ "missing": port, "ports": ports })))
+}
+
+/// Listeners for all these protocols, divided by commas, are on
+#[utoipa::path(get, path = "/health/checks/protocol-listener/{protocols}", tag = "health",
+    responses((status = 200, body = Object), (status = 503, body = Health)))]
+pub(crate) async fn protocol_listener(State(api): State<Api>, At(protocols): At<String>) -> Response {
+    let on: Vec<&str> = api.config().listeners.iter().map(|listener| listener.protocol).collect();
+    let wanted: Vec<&str> = protocols.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let missing: Vec<&str> = wanted.iter().copied().filter(|name| !on.contains(&canonical(name))).collect();
+    if missing.is_empty() {
+        return Json(json!({ "status": "ok", "protocol": protocols })).into_response();
+    }
+    failed("No active listener", json!({ "missing": missing, "protocols": on }))
+}
+
+/// RabbitMQ's tools know AMQP 0-9-1 by several names.
+fn canonical(protocol: &str) -> &str {
+    match protocol {
+        "amqp091" | "amqp0.9.1" | "amqp-0-9-1" => "amqp",
+        other => other,
+    }
+}
+
+/// No certificate expires soon: there is none
+#[utoipa::path(get, path = "/health/checks/certificate-expiration/{within}/{unit}", tag = "health",
+    responses((status = 200, body = Health)))]
+pub(crate) async fn certificates(At((within, unit)): At<(String, String)>) -> ApiResult<Response> {
+    if within.parse::<u32>().is_err() || !UNITS.contains(&unit.as_str()) {
+        return Err(ApiError::bad_request("write a number, and days, weeks, months or years"));
+    }
+    Ok(ok())
+}
+
+/// All queues of a name pattern have a leader: this node
+#[utoipa::path(get,
+    path = "/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}",
+    tag = "health", responses((status = 200, body = Health)))]
+pub(crate) async fn leaders(At(_): At<(String, String)>) -> Response {
+    ok()
+}
+
+/// A vhost works. Publishes nothing; RabbitMQ's does not any more either
+#[utoipa::path(get, path = "/aliveness-test/{vhost}", tag = "health", responses((status = 200, body = Health)))]
+pub(crate) async fn aliveness(
+    caller: Caller,
+    State(api): State<Api>,
+    At(vhost): At<String>,
+) -> ApiResult<Response> {
+    caller.see(&api, &vhost)?;
+    Ok(ok())
+}

@@ -1,0 +1,244 @@
+//! Exchanges.
+//!
+//! Owns `/exchanges`, with the short paths into the default vhost. Must not know how an exchange matches.
+
+use super::{DEFAULT_VHOST, declared, exchange_name};
+use crate::api::Api;
+use crate::arguments::Arguments;
+use crate::auth::Caller;
+use crate::durable::until_kept;
+use crate::error::{ApiError, ApiResult};
+use crate::listing::{ColumnsQuery, ListQuery, Listing, Named, list, one};
+use crate::request::{At, Params, Payload};
+use crate::request_id::note_change;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use deepmq_broker::Vhost;
+use deepmq_model::topology::{self as model, ExchangeKind, ExchangeSpec};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// An exchange
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Exchange {
+    /// Empty for the default exchange, which is `amq.default` in paths
+    name: String,
+    vhost: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    durable: bool,
+    auto_delete: bool,
+    /// It takes messages from other exchanges alone
+    internal: bool,
+    arguments: Arguments,
+    user_who_performed_action: String,
+}
+
+/// What an exchange is to be
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(default)]
+pub(crate) struct ExchangeDeclaration {
+    /// `direct`, `fanout`, `topic` or `headers`
+    #[serde(rename = "type")]
+    kind: String,
+    durable: bool,
+    auto_delete: bool,
+    internal: bool,
+    arguments: Arguments,
+}
+
+impl Default for ExchangeDeclaration {
+    fn default() -> Self {
+        Self {
+            kind: "direct".into(),
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: Arguments::default(),
+        }
+    }
+}
+
+/// What must hold for an exchange to be deleted
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "kebab-case")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteExchange {
+    /// It is the source of no binding
+    if_unused: Option<bool>,
+}
+
+/// The exchanges of a vhost, or one of the default vhost
+#[derive(Debug, ToSchema)]
+#[schema(title = "ExchangesOrExchange")]
+#[expect(dead_code, reason = "it describes what one of two handlers writes")]
+pub(crate) enum ExchangesOrExchange {
+    #[schema(title = "List")]
+    List(Listing<Exchange>),
+    One(Exchange),
+}
+
+#[derive(Debug)]
+pub(super) struct Handle {
+    exchange: model::Exchange,
+    vhost: Arc<Vhost>,
+}
+
+impl Named for Handle {
+    fn name(&self) -> &str {
+        &self.exchange.name
+    }
+}
+
+pub(super) fn handles(vhost: &Arc<Vhost>) -> Vec<Handle> {
+    let mut exchanges = vhost.exchanges();
+    exchanges.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    exchanges.into_iter().map(|exchange| Handle { exchange, vhost: vhost.clone() }).collect()
+}
+
+pub(super) fn show(handle: &Handle) -> Exchange {
+    let exchange = &handle.exchange;
+    Exchange {
+        name: exchange.name.to_string(),
+        vhost: handle.vhost.name().to_string(),
+        kind: exchange.kind.name(),
+        durable: exchange.durable,
+        auto_delete: exchange.auto_delete,
+        internal: exchange.internal,
+        arguments: Arguments(exchange.arguments.clone()),
+        user_who_performed_action: String::new(),
+    }
+}
+
+fn find(vhost: &Arc<Vhost>, name: &str) -> ApiResult<Handle> {
+    let exchange = vhost.find_exchange(exchange_name(name)).ok_or_else(ApiError::not_found)?;
+    Ok(Handle { exchange, vhost: vhost.clone() })
+}
+
+/// All exchanges
+#[utoipa::path(get, path = "/exchanges", tag = "exchanges", params(ListQuery),
+    responses((status = 200, body = Listing<Exchange>)))]
+pub(crate) async fn list_all(
+    caller: Caller,
+    State(api): State<Api>,
+    Params(query): Params<ListQuery>,
+) -> ApiResult<Response> {
+    let handles = caller.vhosts(&api).iter().flat_map(handles).collect();
+    list(&query, handles, show)
+}
+
+/// The exchanges of a vhost; or, if there is no such vhost, the exchange of this name in the default vhost
+#[utoipa::path(get, path = "/exchanges/{vhost}", tag = "exchanges", params(ListQuery),
+    responses((status = 200, body = inline(ExchangesOrExchange))))]
+pub(crate) async fn list_of_vhost(
+    caller: Caller,
+    State(api): State<Api>,
+    At(name): At<String>,
+    Params(query): Params<ListQuery>,
+    Params(columns): Params<ColumnsQuery>,
+) -> ApiResult<Response> {
+    if api.broker().vhost(&name).is_some() {
+        return list(&query, handles(&caller.see(&api, &name)?), show);
+    }
+    let vhost = caller.see(&api, DEFAULT_VHOST)?;
+    Ok(one(&columns, &show(&find(&vhost, &name)?)))
+}
+
+/// An exchange
+#[utoipa::path(get, path = "/exchanges/{vhost}/{exchange}", tag = "exchanges", params(ColumnsQuery),
+    responses((status = 200, body = Exchange)))]
+pub(crate) async fn get(
+    caller: Caller,
+    State(api): State<Api>,
+    At((vhost, name)): At<(String, String)>,
+    Params(query): Params<ColumnsQuery>,
+) -> ApiResult<Response> {
+    let vhost = caller.see(&api, &vhost)?;
+    Ok(one(&query, &show(&find(&vhost, &name)?)))
+}
+
+/// Declare an exchange
+#[utoipa::path(put, path = "/exchanges/{vhost}/{exchange}", tag = "exchanges", request_body = ExchangeDeclaration,
+    responses((status = 201, description = "Created"), (status = 204, description = "It is there already")))]
+pub(crate) async fn put(
+    caller: Caller,
+    State(api): State<Api>,
+    At((vhost, name)): At<(String, String)>,
+    Payload(declaration): Payload<ExchangeDeclaration>,
+) -> ApiResult<StatusCode> {
+    declare(&api, &caller, &vhost, &name, declaration).await
+}
+
+/// Declare an exchange in the default vhost
+#[utoipa::path(put, path = "/exchanges/{vhost}", tag = "exchanges", request_body = ExchangeDeclaration,
+    responses((status = 201, description = "Created"), (status = 204, description = "It is there already")))]
+pub(crate) async fn put_default(
+    caller: Caller,
+    State(api): State<Api>,
+    At(name): At<String>,
+    Payload(declaration): Payload<ExchangeDeclaration>,
+) -> ApiResult<StatusCode> {
+    declare(&api, &caller, DEFAULT_VHOST, &name, declaration).await
+}
+
+async fn declare(
+    api: &Api,
+    caller: &Caller,
+    vhost: &str,
+    name: &str,
+    given: ExchangeDeclaration,
+) -> ApiResult<StatusCode> {
+    let vhost = caller.enter(api, vhost)?;
+    let spec = ExchangeSpec {
+        kind: given.kind.parse::<ExchangeKind>()?,
+        durable: given.durable,
+        auto_delete: given.auto_delete,
+        internal: given.internal,
+        arguments: given.arguments.checked(api.broker().limits().table_depth_max)?,
+    };
+    let made = vhost.declare_exchange(exchange_name(name), spec)?;
+    until_kept(api, &vhost).await?;
+    note_change(caller, "exchange declared", name);
+    Ok(declared(made))
+}
+
+/// Delete an exchange with its bindings
+#[utoipa::path(delete, path = "/exchanges/{vhost}/{exchange}", tag = "exchanges", params(DeleteExchange),
+    responses((status = 204)))]
+pub(crate) async fn delete(
+    caller: Caller,
+    State(api): State<Api>,
+    At((vhost, name)): At<(String, String)>,
+    Params(when): Params<DeleteExchange>,
+) -> ApiResult<StatusCode> {
+    remove(&api, &caller, &vhost, &name, &when).await
+}
+
+/// Delete an exchange of the default vhost with its bindings
+#[utoipa::path(delete, path = "/exchanges/{vhost}", tag = "exchanges", params(DeleteExchange),
+    responses((status = 204)))]
+pub(crate) async fn delete_default(
+    caller: Caller,
+    State(api): State<Api>,
+    At(name): At<String>,
+    Params(when): Params<DeleteExchange>,
+) -> ApiResult<StatusCode> {
+    remove(&api, &caller, DEFAULT_VHOST, &name, &when).await
+}
+
+async fn remove(
+    api: &Api,
+    caller: &Caller,
+    vhost: &str,
+    name: &str,
+    when: &DeleteExchange,
+) -> ApiResult<StatusCode> {
+    let vhost = caller.enter(api, vhost)?;
+    find(&vhost, name)?;
+    vhost.delete_exchange(exchange_name(name), when.if_unused.unwrap_or_default())?;
+    until_kept(api, &vhost).await?;
+    note_change(caller, "exchange deleted", name);
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,212 @@
+//! Messages: publish one, and look at the first of a queue.
+//!
+//! Owns `/exchanges/../publish` and `/queues/../get`: for tests and for people, not for speed. Must not know how properties
+//! are written in JSON.
+
+mod properties;
+
+use super::{NOBODY, exchange_name};
+use crate::api::Api;
+use crate::auth::Caller;
+use crate::durable::until_durable;
+use crate::error::{ApiError, ApiResult};
+use crate::request::{At, LONG_BODY_BYTES_MAX, Payload};
+use axum::Json;
+use axum::extract::State;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use deepmq_broker::message::Delivery;
+use deepmq_broker::queue::{Outcome, Queue, Settlement};
+use deepmq_broker::subscriber::Wakes;
+use deepmq_broker::vhost::Publication;
+use deepmq_model::queue::Position;
+use deepmq_model::topology::NAME_BYTES_MAX;
+use properties::Properties;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// What one answer may hold of bodies, in bytes; the message that passes it is the last.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Messages of one answer.
+const MESSAGES_MAX: usize = 10_000;
+
+/// A message to be published
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct Publish {
+    #[serde(default, deserialize_with = "properties::read")]
+    properties: Properties,
+    routing_key: String,
+    payload: String,
+    /// `string` or `base64`
+    #[serde(default)]
+    payload_encoding: Option<String>,
+}
+
+/// Whether a message went to a queue
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Routed {
+    routed: bool,
+}
+
+/// Which messages are wanted, and what becomes of them
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct Get {
+    /// How many, at most 10000
+    count: usize,
+    /// `ack_requeue_true` and `reject_requeue_true` put them back, `ack_requeue_false` and `reject_requeue_false` do not
+    ackmode: AckMode,
+    /// `auto`: as text if it is some; or `base64`
+    #[serde(default)]
+    encoding: Encoding,
+    /// Only so many bytes of each body
+    #[serde(default)]
+    truncate: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AckMode {
+    AckRequeueTrue,
+    AckRequeueFalse,
+    RejectRequeueTrue,
+    RejectRequeueFalse,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Encoding {
+    #[default]
+    Auto,
+    Base64,
+}
+
+/// A message
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names are RabbitMQ's")]
+pub(crate) struct Message {
+    /// Bytes of the whole body
+    payload_bytes: usize,
+    redelivered: bool,
+    exchange: String,
+    routing_key: String,
+    /// Ready messages behind it
+    message_count: u64,
+    properties: Properties,
+    payload: String,
+    /// `string` or `base64`
+    payload_encoding: &'static str,
+}
+
+impl AckMode {
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::AckRequeueTrue => Outcome::Nack { requeue: true },
+            Self::AckRequeueFalse => Outcome::Ack,
+            Self::RejectRequeueTrue => Outcome::Reject { requeue: true },
+            Self::RejectRequeueFalse => Outcome::Reject { requeue: false },
+        }
+    }
+}
+
+/// Publish a message
+#[utoipa::path(post, path = "/exchanges/{vhost}/{exchange}/publish", tag = "messages", request_body = Publish,
+    responses((status = 200, body = Routed)))]
+pub(crate) async fn publish(
+    caller: Caller,
+    State(api): State<Api>,
+    At((vhost, exchange)): At<(String, String)>,
+    Payload(message): Payload<Publish, LONG_BODY_BYTES_MAX>,
+) -> ApiResult<Json<Routed>> {
+    let vhost = caller.enter(&api, &vhost)?;
+    let body = body(&message)?;
+    let limits = api.broker().limits();
+    if body.len() as u64 > limits.message_bytes_max {
+        return Err(ApiError::bad_request(format!(
+            "the body is larger than {} bytes",
+            limits.message_bytes_max
+        )));
+    }
+    let exchange = exchange_name(&exchange);
+    if exchange.len() > NAME_BYTES_MAX || message.routing_key.len() > NAME_BYTES_MAX {
+        return Err(ApiError::bad_request("an exchange and a routing key have at most 255 bytes"));
+    }
+    let properties = message.properties.encode(&caller.user().name, limits.table_depth_max)?;
+    if api.broker().memory().is_full() {
+        return Err(ApiError::unavailable("publishers are blocked: low on memory"));
+    }
+    let publication =
+        Publication { exchange, routing_key: &message.routing_key, properties: &properties, body };
+    let routed = vhost.publish(&publication)?;
+    until_durable(&api, routed.lsn).await?;
+    Ok(Json(Routed { routed: routed.queues > 0 }))
+}
+
+fn body(message: &Publish) -> ApiResult<Bytes> {
+    match message.payload_encoding.as_deref() {
+        None | Some("string") => Ok(Bytes::copy_from_slice(message.payload.as_bytes())),
+        Some("base64") => match BASE64_STANDARD.decode(&message.payload) {
+            Ok(body) => Ok(body.into()),
+            Err(error) => Err(ApiError::bad_request(format!("payload is no base64: {error}"))),
+        },
+        Some(_) => Err(ApiError::bad_request("payload_encoding must be string or base64")),
+    }
+}
+
+/// Fetch the first messages of a queue, and put them back or not
+#[utoipa::path(post, path = "/queues/{vhost}/{queue}/get", tag = "messages", request_body = Get,
+    responses((status = 200, body = Vec<Message>)))]
+pub(crate) async fn get(
+    caller: Caller,
+    State(api): State<Api>,
+    At((vhost, queue)): At<(String, String)>,
+    Payload(wanted): Payload<Get>,
+) -> ApiResult<Json<Vec<Message>>> {
+    if wanted.count > MESSAGES_MAX {
+        return Err(ApiError::bad_request(format!("count must be at most {MESSAGES_MAX}")));
+    }
+    let queue = caller.enter(&api, &vhost)?.queue(&queue, NOBODY)?;
+    Ok(Json(fetch(&queue, &wanted)))
+}
+
+/// Takes all that is wanted first and settles it then, or else the first would come again and again.
+fn fetch(queue: &Arc<Queue>, wanted: &Get) -> Vec<Message> {
+    let (mut messages, mut settlements, mut wakes) = (Vec::new(), Vec::new(), Wakes::default());
+    let mut bytes = 0;
+    while messages.len() < wanted.count && bytes < ANSWER_BYTES_MAX {
+        let take = |delivery: Delivery<'_>, left| (delivery.position, show(&delivery, left, wanted));
+        let Some((position, message)) = queue.fetch(false, take, &mut wakes) else { break };
+        bytes += message.payload.len();
+        settlements.push(settlement(position, wanted.ackmode));
+        messages.push(message);
+    }
+    queue.settle(&settlements, &mut wakes);
+    wakes.wake();
+    messages
+}
+
+fn settlement(position: Position, mode: AckMode) -> Settlement {
+    Settlement { position, consumer: None, outcome: mode.outcome() }
+}
+
+fn show(delivery: &Delivery<'_>, left: u64, wanted: &Get) -> Message {
+    let message = delivery.message;
+    let whole = message.body.bytes();
+    let body = whole.get(..wanted.truncate.unwrap_or(usize::MAX)).unwrap_or(whole);
+    let text = std::str::from_utf8(body).ok().filter(|_| wanted.encoding == Encoding::Auto);
+    let (payload, payload_encoding) = match text {
+        Some(text) => (text.to_owned(), "string"),
+        None => (BASE64_STANDARD.encode(body), "base64"),
+    };
+    Message {
+        payload_bytes: whole.len(),
+        redelivered: delivery.redelivered,
+        exchange: String::from_utf8_lossy(message.exchange()).into_owned(),
+        routing_key: String::from_utf8_lossy(message.routing_key()).into_owned(),
+        message_count: left,
+        properties: Properties::decode(message.properties),
+        payload,
+        payload_encoding,
+    }
+}

@@ -1,0 +1,160 @@
+//! A queue as it is shown.
+//!
+//! Owns RabbitMQ's names of what a queue holds and counts. Must not know requests.
+
+use super::super::consumers::{self, Connections, Consumer};
+use crate::api::Api;
+use crate::arguments::Arguments;
+use crate::rates::Watched;
+use crate::stats::{MessageStats, Rate, depth_rates, of_queue};
+use deepmq_broker::vhost::RunningQueue;
+use deepmq_model::Table;
+use serde::Serialize;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use utoipa::ToSchema;
+
+/// A queue that did nothing for so long is idle.
+const IDLE_AFTER: Duration = Duration::from_secs(10);
+
+/// A queue
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Queue {
+    name: String,
+    vhost: String,
+    /// `classic` or `quorum`
+    #[serde(rename = "type")]
+    kind: String,
+    durable: bool,
+    auto_delete: bool,
+    exclusive: bool,
+    arguments: Arguments,
+    node: String,
+    state: &'static str,
+    policy: Option<String>,
+    operator_policy: Option<String>,
+    effective_policy_definition: Arguments,
+    /// Ready and unacked
+    messages: u64,
+    messages_details: Rate,
+    messages_ready: u64,
+    messages_ready_details: Rate,
+    messages_unacknowledged: u64,
+    messages_unacknowledged_details: Rate,
+    messages_ram: u64,
+    /// Memory of the messages, in bytes
+    message_bytes: usize,
+    message_bytes_ram: usize,
+    memory: usize,
+    /// How many consumers it has
+    consumers: usize,
+    consumer_capacity: f64,
+    consumer_utilisation: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exclusive_consumer_tag: Option<String>,
+    /// Since when nothing happened, as far as somebody looked
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_since: Option<String>,
+    message_stats: MessageStats,
+    user_who_performed_action: String,
+}
+
+/// A queue with its consumers
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QueueDetails {
+    #[serde(flatten)]
+    queue: Queue,
+    consumer_details: Vec<Consumer>,
+}
+
+pub(crate) fn details(api: &Api, handle: &RunningQueue) -> QueueDetails {
+    let queue = show(api, handle);
+    let consumers = handle.running.consumers();
+    let connections = if consumers.is_empty() { Connections::default() } else { consumers::connections(api) };
+    let show = |info| consumers::show(api, &connections, &handle.running, info);
+    QueueDetails { queue, consumer_details: consumers.iter().map(show).collect() }
+}
+
+pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
+    let RunningQueue { declared, running } = handle;
+    let (depth, counters) = (running.depth(), running.counters());
+    let (message_stats, rated) =
+        MessageStats::sample(api, Watched::Queue(running.into()), &of_queue(&counters));
+    let [messages, ready, unacked] =
+        depth_rates(api, Watched::Depth(running.into()), depth.ready, depth.unacked);
+    let exclusive = match depth.consumers {
+        1 => running.consumers().into_iter().find(|consumer| consumer.spec.exclusive),
+        _ => None,
+    };
+    // Messages that wait say that consumers cannot take them.
+    let capacity = if depth.consumers > 0 && depth.ready == 0 { 1.0 } else { 0.0 };
+    Queue {
+        name: declared.name.to_string(),
+        vhost: running.vhost().to_string(),
+        kind: declared.settings.kind.to_string(),
+        durable: declared.durable,
+        auto_delete: declared.auto_delete,
+        exclusive: declared.owner.is_some(),
+        arguments: Arguments(declared.arguments.clone()),
+        node: api.node().to_owned(),
+        state: "running",
+        policy: None,
+        operator_policy: None,
+        effective_policy_definition: Arguments(Table::new()),
+        messages: depth.ready + depth.unacked,
+        messages_details: messages,
+        messages_ready: depth.ready,
+        messages_ready_details: ready,
+        messages_unacknowledged: depth.unacked,
+        messages_unacknowledged_details: unacked,
+        messages_ram: depth.ready + depth.unacked,
+        message_bytes: depth.bytes,
+        message_bytes_ram: depth.bytes,
+        memory: depth.bytes,
+        consumers: depth.consumers,
+        consumer_capacity: capacity,
+        consumer_utilisation: capacity,
+        exclusive_consumer_tag: exclusive.map(|consumer| consumer.tag.to_string()),
+        idle_since: idle_since(api, rated.idle_since),
+        message_stats,
+        user_who_performed_action: String::new(),
+    }
+}
+
+fn idle_since(api: &Api, since: Duration) -> Option<String> {
+    let idle = api.now().saturating_sub(since);
+    (idle >= IDLE_AFTER).then(|| rfc3339(api.broker().seam().clock.wall().checked_sub(idle)))
+}
+
+/// A date as RabbitMQ writes it: `2026-01-31T23:59:59.123+00:00`.
+fn rfc3339(at: Option<SystemTime>) -> String {
+    let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let (seconds, millis) = (since.as_secs(), since.subsec_millis());
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}+00:00")
+}
+
+/// Year, month and day of a day since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let shown = |seconds| rfc3339(Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+        assert_eq!(shown(0), "1970-01-01T00:00:00.000+00:00");
+        assert_eq!(shown(951_827_696), "2000-02-29T12:34:56.000+00:00");
+        assert_eq!(shown(4_107_542_400), "2100-03-01T00:00:00.000+00:00");
+    }
+}
