@@ -62,6 +62,14 @@ impl Ready {
         first
     }
 
+    /// The first.
+    #[inline]
+    pub fn first(&self) -> Option<Position> {
+        let fresh = (self.fresh < self.tail).then_some(self.fresh);
+        let older = [self.returned.first(), self.kept.first()];
+        older.into_iter().flatten().min().or(fresh)
+    }
+
     /// Takes the first.
     pub fn pop(&mut self) -> Option<Handed> {
         (!self.is_empty()).then(|| {
