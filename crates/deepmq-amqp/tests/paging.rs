@@ -35,7 +35,7 @@ fn body(number: usize) -> Vec<u8> {
 }
 
 fn number(body: &[u8]) -> usize {
-    std::str::from_utf8(body).unwrap().parse().unwrap()
+    std::str::from_utf8(body).ok().and_then(|text| text.parse().ok()).expect("the test published a number")
 }
 
 fn durable(queue: &str) -> queue::Declare<'_> {
@@ -70,8 +70,8 @@ async fn get_all(peer: &mut RawPeer, queue: &str) -> Vec<usize> {
 }
 
 fn segments(dir: &Path) -> usize {
-    let queues = std::fs::read_dir(dir.join("queues")).unwrap();
-    queues.map(|queue| std::fs::read_dir(queue.unwrap().path()).map_or(0, Iterator::count)).sum()
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries(&dir.join("queues")).map(|queue| entries(&queue.path()).count()).sum()
 }
 
 #[tokio::test]

@@ -204,7 +204,7 @@ impl Block {
             return Vec::new();
         }
         if self.live == self.count && self.persistent == self.count {
-            return vec![self.first..self.end()];
+            return std::iter::once(self.first..self.end()).collect();
         }
         let mixed = self.transient();
         let gaps = self.done.gaps(&mixed, usize::try_from(self.count).unwrap_or(usize::MAX));
