@@ -78,12 +78,12 @@ impl Backlog {
     ) {
         debug_assert_eq!(first.0, self.next, "the model and the backlog count alike");
         let (mut at, mut size) = (self.next, size);
-        let last = self.blocks.pop_back_if(|last| !last.is_full() || last.live == 0 && last.is_in_memory());
+        let last = self.blocks.pop_back_if(|last| last.is_in_memory());
         let mut block = last.unwrap_or_else(|| Block::new(at, size.count, size.bytes));
         let mut before = block.bytes();
         block.reserve(size.count, size.bytes);
         for message in messages {
-            if block.is_full() {
+            if !block.has_room(&message) {
                 if block.live == 0 {
                     // All were completed while it was the last, which is never hollowed.
                     block.hollow();

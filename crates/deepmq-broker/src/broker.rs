@@ -19,6 +19,7 @@ use deepmq_storage::seam::Seam;
 use deepmq_storage::{AppendError, Durability, Lsn, StorageFailure};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -111,7 +112,7 @@ impl Broker {
             Some(_) => Memory::with_pool(max, pool),
             None => Memory::new(max),
         };
-        let open = |dir| Durable::open(&seam, dir, memory.clone());
+        let open = |dir: &Path| Durable::open(&seam, dir, config.storage.clone(), memory.clone());
         let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
         let users = Users::new(config.users.clone(), seam.random.clone())?;

@@ -72,9 +72,10 @@ impl Durable {
     pub(crate) fn open(
         seam: &Seam,
         dir: &Path,
+        sizes: Options,
         memory: Arc<Memory>,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
-        let (store, found) = Store::open(seam, dir, Options::default())?;
+        let (store, found) = Store::open(seam, dir, sizes)?;
         let store = Arc::new(store);
         let recovery = Recovery::read(&store, found)?;
         let journal = store.journal().clone();

@@ -173,6 +173,11 @@ impl Store {
         self.journal.recycle_oldest()
     }
 
+    /// The sizes it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Bytes in journal files.
     pub fn journal_bytes(&self) -> u64 {
         self.journal.bytes_on_disk()

@@ -8,8 +8,8 @@ use crate::message::MessageRef;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A block takes no further message once it holds so many bytes, shared bodies included: one message that is still
-/// needed keeps the bodies of all its block.
+/// A block takes no more than so many bytes, shared bodies included, but for a message that is longer: one message that is
+/// still needed keeps the bodies of all its block.
 pub(super) const BLOCK_BYTES: usize = 64 * 1024;
 /// ... or so many messages.
 pub(super) const BLOCK_MESSAGES: usize = 4096;
@@ -110,13 +110,12 @@ impl Block {
         self.first + self.count
     }
 
-    /// Whether no further message can be added.
+    /// Whether a message can be added without more memory than a block is to take. An empty block takes any.
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        match &self.content {
-            Content::Open(packed) => packed.content_bytes() >= BLOCK_BYTES || packed.len() >= BLOCK_MESSAGES,
-            _ => true,
-        }
+    pub(super) fn has_room(&self, message: &MessageRef<'_>) -> bool {
+        let Content::Open(packed) = &self.content else { return false };
+        let bytes = packed.content_bytes() + message.packed_bytes() + message.shared_bytes();
+        packed.len() == 0 || (bytes <= BLOCK_BYTES && packed.len() < BLOCK_MESSAGES)
     }
 
     /// What its messages take of memory, in bytes.

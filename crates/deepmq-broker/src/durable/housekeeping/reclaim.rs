@@ -11,18 +11,19 @@ use deepmq_storage::{AppendError, BatchBuilder, Blocker, Durability, QueueState,
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The journal may be this long before any file is given up, in bytes.
-const JOURNAL_BYTES_MIN: u64 = 256 * 1024 * 1024;
+/// The journal may be this long before any file is given up, in files.
+const JOURNAL_FILES_MIN: u64 = 4;
 /// With less than this needed of a queue it is written to the journal again, in bytes: a queue of few messages has no file.
 const PLACED_AGAIN_BYTES_MAX: usize = 64 * 1024;
-/// So much is written to the journal again at most to give up one file, in bytes: a quarter of it.
-const PLACED_AGAIN_SUM_MAX: usize = 16 * 1024 * 1024;
+/// At most this part of a file is written to the journal again to give it up.
+const PLACED_AGAIN_PART: u64 = 4;
 /// Segments are looked at once this part of a queue's messages in them is settled.
 const SETTLED_PART: u64 = 8;
 
 /// Gives up what the journal has too much.
 pub(super) fn journal(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
-    while durable.store.journal_bytes() > JOURNAL_BYTES_MIN && reclaim_oldest(durable, house)? {}
+    let long = JOURNAL_FILES_MIN * durable.store.options().journal_file_bytes;
+    while durable.store.journal_bytes() > long && reclaim_oldest(durable, house)? {}
     Ok(())
 }
 
@@ -60,7 +61,7 @@ fn reclaim_oldest(durable: &Durable, house: &impl House) -> Result<bool, AppendE
             sum += bytes;
         }
     }
-    if sum >= PLACED_AGAIN_SUM_MAX {
+    if sum as u64 >= store.options().journal_file_bytes / PLACED_AGAIN_PART {
         return Ok(false);
     }
     place_again(durable, &few)?;
