@@ -20,7 +20,7 @@ use change::Change;
 use deepmq_model::queue::Position;
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
-    StorageFailure, Store,
+    SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
 use housekeeping::Housekeeper;
@@ -109,6 +109,11 @@ impl Durable {
         if let Some(reader) = &*self.reader.lock() {
             reader.ask(queue, number, position);
         }
+    }
+
+    /// What a queue has in segments.
+    pub(crate) fn segment_stats(&self, number: u64) -> SegmentStats {
+        self.store.segment_stats(number)
     }
 
     /// A queue is deleted, the record of which was appended: its files are removed.

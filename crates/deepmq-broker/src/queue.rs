@@ -12,6 +12,7 @@ mod tests;
 
 pub use flow::Ticket;
 pub(crate) use paging::PageRead;
+pub use paging::Storage;
 pub use settlement::{Outcome, Settlement, Settlements};
 
 use crate::backlog::{Backlog, BatchSize};

@@ -136,6 +136,11 @@ impl<C> Queue<C> {
         self.ready.first()
     }
 
+    /// Whether a message is ready.
+    pub fn is_ready(&self, position: Position) -> bool {
+        self.ready.contains(position)
+    }
+
     /// Takes up to `max` ready messages from the front that are consecutive, to be settled without being handed out.
     pub fn skip(&mut self, max: u32) -> Option<Run> {
         (!self.ready.is_empty()).then(|| self.ready.pop_run(max).0)

@@ -109,13 +109,17 @@ impl Store {
     }
 
     /// Notes that the disk can not be read: nothing is written any more, and who waits for the journal is told.
-    pub fn fail(&self, error: &ReadError) {
-        if let ReadError::Io { path, source } = error {
-            let again = io::Error::new(source.kind(), source.to_string());
-            // The failure is kept, which is all that is wanted of it here.
-            let _ = self.dir.latch.run("read", path, || Err::<(), _>(again));
-            self.journal.wake_all();
-        }
+    pub fn fail(&self, error: &ReadError) -> StorageFailure {
+        let (path, source) = match error {
+            ReadError::Io { path, source } => {
+                (path.as_path(), io::Error::new(source.kind(), source.to_string()))
+            }
+            ReadError::Damaged(damage) => (self.path(), io::Error::other(damage.to_string())),
+        };
+        let failure = StorageFailure::new("read", path, &source);
+        let failed = self.dir.latch.run("read", path, || Err::<(), _>(source));
+        self.journal.wake_all();
+        failed.err().unwrap_or(failure)
     }
 
     /// The first block that stands for a sequence at or above `sequence`, if there is one.

@@ -210,6 +210,11 @@ impl Block {
         gaps.map(|range| self.first + range.start as u64..self.first + range.end as u64).collect()
     }
 
+    /// The positions of messages that are still needed.
+    pub(super) fn live_positions(&self) -> impl Iterator<Item = u64> {
+        (self.first..self.end()).filter(|&at| !self.done.contains(self.offset(at)))
+    }
+
     /// Which messages are not persistent.
     fn transient(&self) -> Bits {
         let (packed, skip) = match &self.content {

@@ -57,6 +57,22 @@ impl Backlog {
         self.blocks.iter().filter(|block| block.stored).map(|block| block.live).sum()
     }
 
+    /// Needed messages that are not in memory.
+    pub(crate) fn live_out(&self) -> u64 {
+        self.live_out
+    }
+
+    /// Whether a message is in a segment.
+    pub(crate) fn is_stored(&self, position: Position) -> bool {
+        self.find(position).and_then(|at| self.blocks.get(at)).is_some_and(|block| block.stored)
+    }
+
+    /// The first needed message that is not one of `others`.
+    pub(crate) fn first_live_but(&self, others: impl Fn(Position) -> bool) -> Option<Position> {
+        let blocks = self.blocks.iter().filter(|block| block.live > 0);
+        blocks.flat_map(Block::live_positions).map(Position).find(|position| !others(*position))
+    }
+
     /// Gives up memory of about `bytes`: what is in a segment already is dropped, what is not is returned to be written. The
     /// messages that are next, of `keep` bytes from `next` on, stay; of the others those that are needed last go first. Without
     /// anything to keep, what is being filled goes too. Returns what was dropped and what can be, in bytes.
@@ -126,8 +142,9 @@ impl Backlog {
         }
     }
 
-    /// What `positions` hold was read; `None`: it is damaged.
-    pub(crate) fn page_in(&mut self, positions: &Range<u64>, packed: Option<&Arc<Packed>>) {
+    /// What `positions` hold was read; `None`: it is damaged. Returns how many needed messages are lost.
+    pub(crate) fn page_in(&mut self, positions: &Range<u64>, packed: Option<&Arc<Packed>>) -> u64 {
+        let mut lost = 0;
         let from = self.blocks.partition_point(|block| block.end() <= positions.start);
         let mut index = from;
         while self.blocks.get(index).is_some_and(|block| block.first < positions.end) {
@@ -137,9 +154,11 @@ impl Backlog {
                 index += 1;
                 continue;
             };
-            match packed {
-                Some(packed) => block.take_in(packed, positions.start),
-                None => block.lose(),
+            if let Some(packed) = packed {
+                block.take_in(packed, positions.start);
+            } else {
+                block.lose();
+                lost += block.live;
             }
             self.bytes += block.bytes();
             self.out -= 1;
@@ -147,6 +166,7 @@ impl Backlog {
             index += 1;
         }
         self.account.set(self.bytes);
+        lost
     }
 
     /// Cuts the block at `index` where `positions` begin and end, if it is one of several pages; returns how many blocks are

@@ -36,8 +36,10 @@ impl PageReader {
                 let Some(queue) = request.queue.upgrade() else { continue };
                 match read(&store, request.number, request.position) {
                     Ok(pages) => {
-                        report(&queue, &pages);
-                        queue.paged_in(&pages);
+                        let lost = queue.paged_in(&pages);
+                        if lost > 0 {
+                            report(&queue, lost, &pages);
+                        }
                     }
                     Err(error) => {
                         // The broker stops for it, rather than to serve one queue without its messages.
@@ -90,15 +92,17 @@ fn unpack(ReadBlock { block, content }: ReadBlock) -> PageRead {
         Ok(content) => Packed::decode(&content).map_err(|error| error.to_string()),
         Err(damage) => Err(damage.to_string()),
     };
-    let packed = packed.inspect_err(|error| tracing::error!(%error, "a page can not be read"));
+    // Whether anything of it is needed, the queue knows.
+    let packed = packed.inspect_err(|error| tracing::info!(%error, "a page can not be read"));
     (block.sequences, packed.ok().map(Arc::new))
 }
 
-fn report(queue: &Queue, pages: &[PageRead]) {
+fn report(queue: &Queue, messages: u64, pages: &[PageRead]) {
     for (positions, _) in pages.iter().filter(|(_, packed)| packed.is_none()) {
         tracing::error!(
             vhost = &**queue.vhost(),
             queue = &**queue.name(),
+            messages,
             from = positions.start,
             to = positions.end,
             "messages are lost, the rest is served"

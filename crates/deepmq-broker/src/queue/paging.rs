@@ -28,6 +28,25 @@ pub(super) struct Paging {
 /// Messages that were read; none where the segment is damaged.
 pub(crate) type PageRead = (Range<u64>, Option<Arc<Packed>>);
 
+/// What a queue has on disk beside the journal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// Segment files.
+    pub segments: usize,
+    /// Their bytes.
+    pub segment_bytes: u64,
+    /// About how many of these are of messages that are still needed.
+    pub live_segment_bytes: u64,
+    /// Messages in segments that are still needed.
+    pub stored_messages: u64,
+    /// Those of them that are not in memory too.
+    pub paged_out_messages: u64,
+    /// The oldest message that was handed out and not settled.
+    pub oldest_unacked: Option<Position>,
+    /// It is in a segment, which stays for it.
+    pub oldest_unacked_is_stored: bool,
+}
+
 impl Paging {
     /// The queue is deleted: nobody waits, and its files are to go.
     pub(super) fn end(&mut self, queue: &Queue) {
@@ -105,14 +124,15 @@ impl Queue {
         at_hand
     }
 
-    /// Takes messages that were read, and hands out what that makes possible.
-    pub(crate) fn paged_in(self: &Arc<Self>, read: &[PageRead]) {
+    /// Takes messages that were read, and hands out what that makes possible. Returns how many are lost.
+    pub(crate) fn paged_in(self: &Arc<Self>, read: &[PageRead]) -> u64 {
         let mut wakes = Wakes::default();
         let mut state = self.state.lock();
         state.paging.asked = false;
+        let mut lost = 0;
         if !state.deleted {
             for (positions, packed) in read {
-                state.backlog.page_in(positions, packed.as_ref());
+                lost += state.backlog.page_in(positions, packed.as_ref());
             }
             state.dispatch(self, &mut wakes);
         }
@@ -120,6 +140,7 @@ impl Queue {
         drop(state);
         wakes.wake();
         waiting.into_iter().for_each(Waker::wake);
+        lost
     }
 
     /// Gives up memory of about `bytes`, but for `keep` bytes of the next messages: writes them to segments. Returns how much it
@@ -173,6 +194,28 @@ impl Queue {
     pub(crate) fn live_stored(&self) -> Option<u64> {
         let state = self.state.lock();
         (state.paging.paged && !state.deleted).then(|| state.backlog.live_stored())
+    }
+
+    /// What it has on disk beside the journal, and what holds that there.
+    pub fn storage(&self) -> Storage {
+        let stats = self
+            .stored
+            .as_ref()
+            .map(|stored| stored.durable.segment_stats(stored.number))
+            .unwrap_or_default();
+        let state = self.state.lock();
+        let ready = |position| state.model.is_ready(position);
+        let unacked = (state.model.unacked() > 0).then(|| state.backlog.first_live_but(ready)).flatten();
+        let stored = state.backlog.live_stored();
+        Storage {
+            segments: stats.segments,
+            segment_bytes: stats.bytes,
+            live_segment_bytes: stats.bytes.checked_div(stats.messages).unwrap_or_default() * stored,
+            stored_messages: stored,
+            paged_out_messages: state.backlog.live_out(),
+            oldest_unacked: unacked,
+            oldest_unacked_is_stored: unacked.is_some_and(|position| state.backlog.is_stored(position)),
+        }
     }
 
     /// How the store knows it.

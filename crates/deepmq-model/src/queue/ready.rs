@@ -70,6 +70,13 @@ impl Ready {
         older.into_iter().flatten().min().or(fresh)
     }
 
+    /// Whether a message is.
+    pub fn contains(&self, position: Position) -> bool {
+        position >= self.fresh && position < self.tail
+            || self.returned.contains(position)
+            || self.kept.contains(position)
+    }
+
     /// Takes the first.
     pub fn pop(&mut self) -> Option<Handed> {
         (!self.is_empty()).then(|| {

@@ -81,6 +81,7 @@ impl Store {
         self.dir.replace(&self.dir.layout.checkpoint(state.queue), &[&bytes])?;
         queue.keep_dead(dead);
         queue.remove_dead()?;
+        queue.punch_holes(&state.settled).map_err(|error| self.fail(&error))?;
         Ok(true)
     }
 
