@@ -26,7 +26,7 @@ struct Serving(Child, String);
 impl Serving {
     fn start(dir: &Path) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("deepmq"))
-            .args(["serve", "--amqp", "127.0.0.1:0", "--log", "error", "--data-dir"])
+            .args(["serve", "--amqp", "127.0.0.1:0", "--http", "off", "--log", "error", "--data-dir"])
             .arg(dir)
             .stdout(Stdio::piped())
             .spawn()

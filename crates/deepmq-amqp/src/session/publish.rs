@@ -355,6 +355,7 @@ impl Session {
         for (number, counts) in counts.drain(..) {
             self.outbox.channel(number, |channel, _| channel.count_published(counts));
         }
+        self.published = true;
         let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {
