@@ -4,10 +4,12 @@
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
 mod keeping;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use keeping::give_back;
+pub(crate) use settings::VhostSettings;
 
 use keeping::Keeping;
 
@@ -43,6 +45,7 @@ pub struct Vhost {
 #[derive(Debug)]
 struct Catalogue {
     topology: Topology,
+    settings: VhostSettings,
     /// The running queues by their `QueueId`.
     queues: Vec<Option<Arc<Queue>>>,
 }
@@ -116,7 +119,11 @@ impl Vhost {
             memory,
             keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
-            catalogue: RwLock::new(Catalogue { topology, queues: Vec::new() }),
+            catalogue: RwLock::new(Catalogue {
+                topology,
+                settings: VhostSettings::default(),
+                queues: Vec::new(),
+            }),
         }
     }
 
@@ -181,6 +188,7 @@ impl Vhost {
         by: ConnectionId,
     ) -> Result<(Arc<Queue>, Declared), TopologyError> {
         let mut catalogue = self.write();
+        let spec = catalogue.with_default_type(name, spec);
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
             let name: Name = name.into();
@@ -363,7 +371,10 @@ impl Vhost {
     pub fn queues(&self) -> Vec<QueueInfo> {
         let catalogue = self.catalogue.read();
         let queues = catalogue.topology.queues();
-        queues.filter_map(|(id, queue)| Some(QueueInfo::new(queue, catalogue.queue(id)?))).collect()
+        let info = |(id, queue): (QueueId, &model::Queue)| {
+            Some(QueueInfo::new(queue, catalogue.queue(id)?, catalogue.policy_of(queue)))
+        };
+        queues.filter_map(info).collect()
     }
 
     /// Its exchanges.
