@@ -23,8 +23,8 @@ use crate::memory::Memory;
 use crate::queue::{DeleteRefused, Queue};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::topology::{
-    self as model, Changes, Declared, Destination, Exchange, ExchangeSpec, QueueId, QueueSpec, Removed,
-    ResourceKind, RouteError, RouteSet, Topology, TopologyError,
+    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, QueueId, QueueSpec,
+    Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -170,6 +170,11 @@ impl Vhost {
         self.catalogue.read().topology.exchange(name).map(|_| ())
     }
 
+    /// The type of an exchange; none if there is none of that name.
+    pub fn exchange_kind(&self, name: &str) -> Option<ExchangeKind> {
+        self.catalogue.read().topology.find_exchange(name).map(|exchange| exchange.kind)
+    }
+
     /// Deletes an exchange; that there is none is fine.
     pub fn delete_exchange(&self, name: &str, if_unused: bool) -> Result<(), TopologyError> {
         let mut catalogue = self.write();
@@ -205,6 +210,11 @@ impl Vhost {
         self.publish_generation(&catalogue);
         let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
         Ok((queue, declared))
+    }
+
+    /// Whether there is a queue of this name, whoever it belongs to.
+    pub fn has_queue(&self, name: &str) -> bool {
+        self.catalogue.read().topology.find_queue(name).is_some()
     }
 
     /// The queue of a name, if this connection may use it.
