@@ -23,7 +23,7 @@ fn permission(configure: &str, write: &str, read: &str) -> PermissionRecord {
 /// A broker with the user joe, who has these permissions, and a connection of his.
 async fn broker_and_joe(configure: &str, write: &str, read: &str) -> (TestBroker, RawPeer) {
     let broker = TestBroker::start_with(|config| config.users.push(TestBroker::user("joe"))).await;
-    broker.broker().put_permission(permission(configure, write, read)).unwrap();
+    broker.broker().put_permission(permission(configure, write, read)).expect("joe and the vhost are there");
     let peer = broker.peer_with(&joe()).await;
     (broker, peer)
 }
