@@ -16,6 +16,8 @@ pub struct BrokerConfig {
     pub limits: Limits,
     /// Where what is durable is kept; none: nowhere, and it is gone with the broker.
     pub data_dir: Option<PathBuf>,
+    /// Sizes of the files in it.
+    pub storage: deepmq_storage::Options,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -34,6 +36,7 @@ impl Default for BrokerConfig {
         Self {
             limits: Limits::default(),
             data_dir: None,
+            storage: deepmq_storage::Options::default(),
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

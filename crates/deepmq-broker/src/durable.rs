@@ -7,20 +7,25 @@
 
 pub(crate) mod change;
 mod housekeeping;
+mod reading;
 mod recovery;
 mod settled;
 
-pub(crate) use recovery::{Kept, Recovery};
+pub(crate) use recovery::Recovery;
 pub(crate) use settled::Settled;
 
+use crate::memory::Memory;
+use crate::queue::Queue;
 use change::Change;
+use deepmq_model::queue::Position;
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
-    StorageFailure, Store,
+    SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
 use housekeeping::Housekeeper;
 use parking_lot::Mutex;
+use reading::PageReader;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,22 +60,35 @@ pub struct Durable {
     journal: Arc<Journal>,
     writer: Mutex<Option<JournalThread>>,
     housekeeper: Mutex<Option<Housekeeper>>,
+    reader: Mutex<Option<PageReader>>,
+    memory: Arc<Memory>,
+    /// Deleted queues with files, and the record that must be durable before these can go.
+    forgotten: Mutex<Vec<(Lsn, u64)>>,
     numbers: Seam,
 }
 
 impl Durable {
     /// Opens a data directory, and tells what was in it.
-    pub(crate) fn open(seam: &Seam, dir: &Path) -> Result<(Arc<Self>, Recovery), DurableError> {
-        let (store, found) = Store::open(seam, dir, Options::default())?;
+    pub(crate) fn open(
+        seam: &Seam,
+        dir: &Path,
+        sizes: Options,
+        memory: Arc<Memory>,
+    ) -> Result<(Arc<Self>, Recovery), DurableError> {
+        let (store, found) = Store::open(seam, dir, sizes)?;
         let store = Arc::new(store);
         let recovery = Recovery::read(&store, found)?;
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;
+        let reader = PageReader::start(store.clone()).map_err(DurableError::Thread)?;
         let durable = Self {
             store,
             journal,
             writer: Mutex::new(Some(writer)),
             housekeeper: Mutex::new(None),
+            reader: Mutex::new(Some(reader)),
+            memory,
+            forgotten: Mutex::default(),
             numbers: seam.clone(),
         };
         Ok((Arc::new(durable), recovery))
@@ -79,6 +97,37 @@ impl Durable {
     /// The journal, to wait for.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
+    }
+
+    /// The memory that messages take.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Reads messages of a queue from its segments, from `position` on, and hands them to it.
+    pub(crate) fn page_in(&self, queue: &Arc<Queue>, number: u64, position: Position) {
+        if let Some(reader) = &*self.reader.lock() {
+            reader.ask(queue, number, position);
+        }
+    }
+
+    /// What a queue has in segments.
+    pub(crate) fn segment_stats(&self, number: u64) -> SegmentStats {
+        self.store.segment_stats(number)
+    }
+
+    /// A queue is deleted, the record of which was appended: its files are removed.
+    pub(crate) fn forget(&self, number: u64) {
+        self.forgotten.lock().push((self.journal.appended(), number));
+        self.memory.pager().ring();
+    }
+
+    /// Removes the files of queues that are deleted, or have nothing in them.
+    fn remove_forgotten(&self) -> Result<(), StorageFailure> {
+        self.store.remove_retired()?;
+        let durable = self.journal.durable();
+        let ready: Vec<_> = self.forgotten.lock().extract_if(.., |(lsn, _)| *lsn <= durable).collect();
+        ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
     }
 
     /// A number for a queue that no queue ever had.
@@ -119,17 +168,25 @@ impl Durable {
         Ok(self.snapshot(tell)?)
     }
 
-    /// Starts to sync now and then, and to give up journal files that are needed no more.
+    /// Starts to sync now and then, to page out, and to give up journal files that are needed no more.
     pub(crate) fn keep_house(self: &Arc<Self>, house: impl House) -> Result<(), DurableError> {
-        let housekeeper = Housekeeper::start(self.store.clone(), house).map_err(DurableError::Thread)?;
+        let housekeeper = Housekeeper::start(Arc::downgrade(self), self.memory.clone(), house)
+            .map_err(DurableError::Thread)?;
         *self.housekeeper.lock() = Some(housekeeper);
         Ok(())
     }
 
-    /// Writes all that is left and closes the directory in order.
-    pub(crate) fn close(&self) -> Result<(), StorageFailure> {
+    /// Pages out what is too much for the pool.
+    pub(crate) fn page_out(&self, queues: &[Arc<Queue>]) -> Result<(), StorageFailure> {
+        housekeeping::page_out(self, queues)
+    }
+
+    /// Writes all that is left and closes the directory in order. What is to be read at the next start is made short.
+    pub(crate) fn close(&self, house: &impl House) -> Result<(), AppendError> {
         self.housekeeper.lock().take();
-        self.writer.lock().take().map_or(Ok(()), JournalThread::stop)
+        self.reader.lock().take();
+        housekeeping::put_in_order(self, house)?;
+        Ok(self.writer.lock().take().map_or(Ok(()), JournalThread::stop)?)
     }
 }
 

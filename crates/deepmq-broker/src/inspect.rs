@@ -4,7 +4,7 @@
 
 use crate::connection::ConnectionId;
 use crate::events::BindingTo;
-use crate::queue::{ConsumerInfo, Counters, Depth, Queue};
+use crate::queue::{ConsumerInfo, Counters, Depth, Queue, Storage};
 use deepmq_model::policy::EffectivePolicy;
 use deepmq_model::topology::{self as model, BindingView, ResourceKind};
 use deepmq_model::{Name, Table};
@@ -24,6 +24,8 @@ pub struct QueueInfo {
     pub arguments: Table,
     /// What it holds.
     pub depth: Depth,
+    /// What it has on disk beside the journal.
+    pub storage: Storage,
     /// What it counted.
     pub counters: Counters,
     /// Its consumers.
@@ -41,6 +43,7 @@ impl QueueInfo {
             owner: declared.owner,
             arguments: declared.arguments.clone(),
             depth: running.depth(),
+            storage: running.storage(),
             counters: running.counters(),
             consumers: running.consumers(),
             policy,

@@ -42,6 +42,9 @@ pub struct Limits {
     pub output_buffer_bytes_max: usize,
     /// Memory of all messages held, in bytes. At the limit publishers are blocked until consumers have made room.
     pub ready_memory_bytes_max: usize,
+    /// Memory of messages in a durable broker, in bytes. Above half of it, those that are needed last are paged out to disk;
+    /// at the limit publishers are slowed down to the pace of that.
+    pub message_pool_bytes: usize,
     /// Time from accepting a connection to the end of its handshake. At the limit the connection is dropped.
     pub handshake_timeout: Duration,
     /// Heartbeat interval offered in the handshake; zero offers none. A peer silent for two intervals is taken for dead.
@@ -62,7 +65,7 @@ impl Limits {
     /// # Errors
     /// The first bound found to be wrong, by its name.
     pub fn check(&self) -> Result<(), LimitsError> {
-        let never_zero: [(&'static str, bool); 11] = [
+        let never_zero: [(&'static str, bool); 12] = [
             ("connections_max", self.connections_max == 0),
             ("channels_per_connection_max", self.channels_per_connection_max == 0),
             ("consumers_per_channel_max", self.consumers_per_channel_max == 0),
@@ -71,6 +74,7 @@ impl Limits {
             ("bindings_per_vhost_max", self.bindings_per_vhost_max == 0),
             ("table_depth_max", self.table_depth_max == 0),
             ("ready_memory_bytes_max", self.ready_memory_bytes_max == 0),
+            ("message_pool_bytes", self.message_pool_bytes == 0),
             ("handshake_timeout", self.handshake_timeout.is_zero()),
             ("events_buffered_max", self.events_buffered_max == 0),
             ("slow_logins_max", self.slow_logins_max == 0),
@@ -107,6 +111,7 @@ impl Default for Limits {
             output_buffer_bytes_max: 1 << 20,
             // Who embeds the broker knows what share of the machine it gets.
             ready_memory_bytes_max: 512 << 20,
+            message_pool_bytes: 128 << 20,
             handshake_timeout: Duration::from_secs(10),
             heartbeat_interval: Duration::from_mins(1),
             events_buffered_max: 1024,

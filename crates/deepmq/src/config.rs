@@ -102,6 +102,7 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
             .unwrap_or(Memory::Percent(40))
             .of(machine.memory_bytes)
             .saturating_usize(),
+        message_pool_bytes: bytes(given.message_pool_bytes, default.message_pool_bytes),
         handshake_timeout: time(given.handshake_timeout, default.handshake_timeout),
         heartbeat_interval: time(given.heartbeat_interval, default.heartbeat_interval),
         events_buffered_max: given.events_buffered_max.unwrap_or(default.events_buffered_max),

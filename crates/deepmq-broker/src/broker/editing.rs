@@ -41,23 +41,25 @@ impl Broker {
     /// Makes an edit, with the registry locked by the caller.
     pub(super) fn edit_locked(&self, state: &mut State, edit: Edit) -> Result<Done, RegistryError> {
         let created = state.apply(edit.clone())?;
-        // The vhost must be closed before its end is journalled: nothing of it may come after that.
-        let deleted = self.close_deleted(&edit);
-        let lsn = self.0.registry.keep(&[Change::registry(edit.clone())], &deleted);
+        let change = [Change::registry(edit.clone())];
+        let keep = |deleted: &[u64]| self.0.registry.keep(&change, deleted);
+        let lsn = match &edit {
+            Edit::NoVhost { name } => self.end_vhost(name, keep),
+            _ => keep(&[]),
+        };
         self.follow(state, &edit);
         self.0.events.publish(&edit.event(created));
         Ok(Done { created, lsn })
     }
 
-    /// Ends the running vhost that an edit deletes; returns the numbers of its queues.
-    fn close_deleted(&self, edit: &Edit) -> Vec<u64> {
-        let Edit::NoVhost { name } = edit else { return Vec::new() };
-        let Some(vhost) = self.0.vhosts.write().remove(name) else { return Vec::new() };
+    /// Ends a running vhost and its connections. `keep` journals that, given the numbers of its queues.
+    fn end_vhost(&self, name: &Name, keep: impl FnOnce(&[u64]) -> Option<Lsn>) -> Option<Lsn> {
+        let Some(vhost) = self.0.vhosts.write().remove(name) else { return keep(&[]) };
         let mut wakes = Wakes::default();
-        let numbers = vhost.close(&mut wakes);
+        let lsn = vhost.close(keep, &mut wakes);
         wakes.wake();
         self.0.connections.close_those(|info| info.vhost == *name, &format!("vhost '{name}' is deleted"));
-        numbers
+        lsn
     }
 
     /// What an edit changes beyond the registry.

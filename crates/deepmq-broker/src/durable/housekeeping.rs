@@ -1,31 +1,37 @@
-//! The thread that syncs what nobody waits for, and gives up journal files that are needed no more.
+//! The thread that syncs what nobody waits for, pages out what memory does not hold, and gives up files that are needed no
+//! more.
 //!
-//! Owns when that is worth it: a file with few needed messages has them written again, one with many is left alone. Must not
-//! know how the store does it.
+//! Owns when each is worth it. Must not know how the store or a queue does it.
 
+mod reclaim;
+
+use super::Durable;
 use super::change::Change;
+use crate::memory::Memory;
 use crate::queue::Queue;
-use deepmq_model::queue::Position;
-use deepmq_storage::{AppendError, BatchBuilder, Blocker, Durability, QueueState, RangeSet, Reclaim, Store};
-use parking_lot::{Condvar, Mutex};
+use deepmq_storage::{AppendError, StorageFailure};
+use reclaim::Segments;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub(super) use reclaim::put_in_order;
+
 /// How long what nobody waits for, such as an acknowledgement, may stay unsynced; and how often it is looked at whether a
-/// journal file can be given up.
+/// file can be given up.
 const ROUND_INTERVAL: Duration = Duration::from_millis(200);
-/// The journal may be this long before any file is given up, in bytes.
-const JOURNAL_BYTES_MIN: u64 = 256 * 1024 * 1024;
-/// The oldest file is left alone if more than this of it is needed, in bytes: a quarter of a file.
-const PLACED_AGAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The next messages of a queue that stay in memory as long as there is other memory to give up, in bytes.
+const KEEP_BYTES: usize = 2 * 1024 * 1024;
+/// How much of a queue is written at once, in bytes.
+const PAGE_OUT_BYTES: usize = 8 * 1024 * 1024;
 
 /// What the housekeeper needs to know of the broker.
 pub(crate) trait House: Send + 'static {
-    /// The queues the store knows, by their numbers.
-    fn queues(&self) -> BTreeMap<u64, Arc<Queue>>;
+    /// All queues.
+    fn queues(&self) -> Vec<Arc<Queue>>;
 
     /// The durable topology, as changes that lead to it.
     fn tell(&self) -> Vec<Change>;
@@ -34,20 +40,21 @@ pub(crate) trait House: Send + 'static {
 /// The thread. Stops when dropped.
 #[derive(Debug)]
 pub(super) struct Housekeeper {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    stop: Arc<AtomicBool>,
+    memory: Arc<Memory>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Housekeeper {
-    pub(super) fn start(store: Arc<Store>, house: impl House) -> io::Result<Self> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let seen = stop.clone();
+    pub(super) fn start(durable: Weak<Durable>, memory: Arc<Memory>, house: impl House) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, bell) = (stop.clone(), memory.clone());
         let run = move || {
-            let (stopped, changed) = &*seen;
-            let mut stopped = stopped.lock();
-            while !*stopped {
-                changed.wait_for(&mut stopped, ROUND_INTERVAL);
-                if let Err(error) = round(&store, &house) {
+            let mut segments = Segments::default();
+            while !stopped.load(Relaxed) {
+                bell.pager().wait(ROUND_INTERVAL);
+                let Some(durable) = durable.upgrade() else { return };
+                if let Err(error) = round(&durable, &house, &mut segments) {
                     // The broker stops for the failure itself, which all who wait for the journal are told.
                     tracing::error!(%error, "housekeeping has ended");
                     return;
@@ -55,15 +62,14 @@ impl Housekeeper {
             }
         };
         let thread = thread::Builder::new().name("housekeeping".to_owned()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { stop, memory, thread: Some(thread) })
     }
 }
 
 impl Drop for Housekeeper {
     fn drop(&mut self) {
-        let (stopped, changed) = &*self.stop;
-        *stopped.lock() = true;
-        changed.notify_all();
+        self.stop.store(true, Relaxed);
+        self.memory.pager().ring();
         // The last to hold the broker may be the thread itself, which ends without being waited for then.
         if let Some(thread) =
             self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
@@ -74,61 +80,38 @@ impl Drop for Housekeeper {
     }
 }
 
-fn round(store: &Store, house: &impl House) -> Result<(), AppendError> {
-    let journal = store.journal();
+fn round(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
+    let journal = durable.journal();
     if journal.durable() < journal.appended() {
         journal.request_sync();
     }
-    while store.journal_bytes() > JOURNAL_BYTES_MIN && reclaim(store, house, PLACED_AGAIN_BYTES_MAX)? {}
-    Ok(())
+    if durable.memory().surplus() > 0 {
+        page_out(durable, &house.queues())?;
+    }
+    durable.remove_forgotten()?;
+    segments.reclaim(durable, house)?;
+    reclaim::journal(durable, house)
 }
 
-/// Gives up the oldest journal file, if what of it is needed is not more than `bytes_max`; says whether it did.
-fn reclaim(store: &Store, house: &impl House, bytes_max: usize) -> Result<bool, AppendError> {
-    let Some(Reclaim { file, queues: blockers, topology }) = store.oldest() else { return Ok(false) };
-    let queues = house.queues();
-    let needed: usize = blockers
-        .iter()
-        .filter_map(|blocker| Some((queues.get(&blocker.queue)?, blocker)))
-        .map(|(queue, blocker)| queue.kept_bytes(Position(blocker.placed_end), bytes_max))
-        .sum();
-    if needed >= bytes_max {
-        return Ok(false);
-    }
-    place_again(store, &blockers, &queues)?;
-    if topology.is_some() {
-        super::write_snapshot(store, || house.tell())?;
-    }
-    // Taken last: what was settled meanwhile is told by them, or by the journal after the file.
-    let states: Vec<_> = blockers.iter().map(|blocker| state(blocker, &queues)).collect();
-    store.checkpoint(&states, Some(file))?;
-    Ok(store.recycle_oldest()?)
-}
-
-fn place_again(
-    store: &Store,
-    blockers: &[Blocker],
-    queues: &BTreeMap<u64, Arc<Queue>>,
-) -> Result<(), AppendError> {
-    let mut batch = BatchBuilder::new();
-    for blocker in blockers {
-        let Some(queue) = queues.get(&blocker.queue) else { continue };
-        queue.place_again(Position(blocker.placed_end), &mut batch);
-        if !batch.is_empty() {
-            let lsn = store.journal().append(batch.finish(), Durability::Fsync)?.lsn;
-            store.journal().wait(lsn, Durability::Fsync)?;
-            batch.begin();
+/// Pages out until the pool is used as it should: the queues with most in memory first.
+pub(super) fn page_out(durable: &Durable, queues: &[Arc<Queue>]) -> Result<(), StorageFailure> {
+    let memory = durable.memory();
+    for keep in [KEEP_BYTES, 0] {
+        if keep == 0 && !memory.is_short() {
+            break;
+        }
+        let mut large: Vec<_> = queues.iter().map(|queue| (queue.memory_bytes(), queue)).collect();
+        large.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (_, queue) in large.iter().take_while(|(bytes, _)| *bytes > keep) {
+            while let surplus @ 1.. = memory.surplus()
+                && queue.page_out(&durable.store, keep, surplus.min(PAGE_OUT_BYTES))? > 0
+            {}
         }
     }
     Ok(())
 }
 
-/// Where a queue stands; of one that is gone, everything is settled.
-fn state(blocker: &Blocker, queues: &BTreeMap<u64, Arc<Queue>>) -> QueueState {
-    if let Some(queue) = queues.get(&blocker.queue) {
-        return queue.kept_state();
-    }
-    let mut settled = RangeSet::default();
-    settled.insert(0..blocker.placed_end);
-    QueueState { queue: blocker.queue, next: blocker.placed_end, settled, counts: Vec::new() }
+/// The durable queues, by the numbers the store knows them by.
+fn kept(queues: Vec<Arc<Queue>>) -> BTreeMap<u64, Arc<Queue>> {
+    queues.into_iter().filter_map(|queue| Some((queue.number()?, queue))).collect()
 }

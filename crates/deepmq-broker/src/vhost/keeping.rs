@@ -5,8 +5,8 @@
 
 use super::{DeleteIf, Vhost};
 use crate::durable::change::{Binding, Change, What};
-use crate::durable::{Durable, Kept, Recovery};
-use crate::queue::{KeptQueue, Queue};
+use crate::durable::{Durable, DurableError, Recovery};
+use crate::queue::{Queue, StoredAs};
 use crate::subscriber::Wakes;
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
@@ -48,27 +48,29 @@ impl Vhost {
         self.keeping.as_ref().filter(|keeping| !keeping.closed.load(Relaxed))
     }
 
-    /// Ends everything in a vhost that is being deleted: its queues drop their messages and tell their consumers. Returns the
-    /// numbers by which the store knows the queues.
-    pub(crate) fn close(&self, wakes: &mut Wakes) -> Vec<u64> {
+    /// Ends everything in a vhost that is being deleted: its queues drop their messages and tell their consumers. `record`
+    /// journals the end, given the numbers of its durable queues; nothing of the vhost is journalled after that.
+    pub(crate) fn close(&self, record: impl FnOnce(&[u64]) -> Option<Lsn>, wakes: &mut Wakes) -> Option<Lsn> {
         let mut catalogue = self.write();
-        if let Some(keeping) = &self.keeping {
+        let numbers: Vec<_> = catalogue.queues.iter().flatten().filter_map(|queue| queue.number()).collect();
+        // Before the queues are told: their files may go once this is durable.
+        let lsn = record(&numbers);
+        if let (Some(keeping), Some(lsn)) = (&self.keeping, lsn) {
             keeping.closed.store(true, Relaxed);
+            keeping.last.store(lsn.0, Relaxed);
         }
         let queues: Vec<_> = catalogue.topology.queues().map(|(id, _)| id).collect();
-        let mut numbers = Vec::new();
         for id in queues {
-            numbers.extend(catalogue.queue(id).and_then(|queue| queue.number()));
             // Without a condition nothing refuses it.
             let _ = self.delete(&mut catalogue, id, DeleteIf::default(), |_| {}, wakes);
         }
-        numbers
+        lsn
     }
 
-    /// How a new durable queue is known to the store.
-    pub(super) fn keep_queue(&self) -> Option<KeptQueue> {
+    /// How a new queue is known to the store.
+    pub(super) fn stored_as(&self, survives: bool) -> Option<StoredAs> {
         let durable = &self.open_keeping()?.durable;
-        Some(KeptQueue { durable: durable.clone(), number: durable.new_number() })
+        Some(StoredAs { durable: durable.clone(), number: durable.new_number(), survives })
     }
 
     /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
@@ -166,16 +168,17 @@ impl Vhost {
     }
 
     fn kept_queue(&self, name: &Name, number: u64) -> Arc<Queue> {
-        let kept =
-            self.keeping.as_ref().map(|keeping| KeptQueue { durable: keeping.durable.clone(), number });
-        Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), kept)
+        let stored = self.keeping.as_ref().map(|keeping| StoredAs {
+            durable: keeping.durable.clone(),
+            number,
+            survives: true,
+        });
+        Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored)
     }
 
-    /// The queues the store knows, by their numbers.
-    pub(crate) fn kept_queues(&self) -> Vec<(u64, Arc<Queue>)> {
-        let catalogue = self.catalogue.read();
-        let queues = catalogue.queues.iter().flatten();
-        queues.filter_map(|queue| Some((queue.number()?, queue.clone()))).collect()
+    /// Its queues at run time.
+    pub(crate) fn running_queues(&self) -> Vec<Arc<Queue>> {
+        self.catalogue.read().queues.iter().flatten().cloned().collect()
     }
 }
 
@@ -201,26 +204,39 @@ impl Binding {
     }
 }
 
-/// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows.
+/// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows. What memory
+/// does not hold is paged out on the way.
 pub(crate) fn give_back(
     recovery: &Recovery,
-    queues: &BTreeMap<u64, Arc<Queue>>,
-) -> Result<(u64, Vec<u64>), crate::durable::DurableError> {
-    let mut messages = 0;
+    queues: &[Arc<Queue>],
+    durable: &Durable,
+) -> Result<(u64, Vec<u64>), DurableError> {
+    let known: BTreeMap<u64, &Arc<Queue>> =
+        queues.iter().filter_map(|queue| Some((queue.number()?, queue))).collect();
+    let mut kept = recovery.queues();
+    let (mut messages, mut paged) = (0, Ok(()));
     recovery.replay(|number, position, message| {
-        if let Some(queue) = queues.get(&number) {
-            queue.restore(position, message);
-            messages += 1;
+        let Some(queue) = known.get(&number) else { return };
+        let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
+        stored.into_iter().flat_map(|stored| stored.before(position)).for_each(|range| {
+            queue.restore_stored(range);
+        });
+        queue.restore(position, message);
+        messages += 1;
+        if durable.memory().surplus() > 0 && paged.is_ok() {
+            paged = durable.page_out(queues);
         }
     })?;
+    paged?;
     let mut unknown = Vec::new();
-    for (number, Kept { next, messages, handed_out }) in recovery.queues() {
-        let Some(queue) = queues.get(&number) else {
+    for (number, mut kept) in kept {
+        let Some(queue) = known.get(&number) else {
             unknown.push(number);
             continue;
         };
-        let (returned, kept) = divide(&messages, &handed_out, !recovery.is_clean());
-        queue.restored(next, returned, kept);
+        kept.stored.before(kept.next).for_each(|range| queue.restore_stored(range));
+        let (returned, fresh) = divide(&kept.messages, &kept.handed_out, !recovery.is_clean());
+        queue.restored(kept.next, returned, fresh);
     }
     Ok((messages, unknown))
 }

@@ -312,6 +312,11 @@ impl DiskFile for SimFile {
         self.change(|inode| inode.apply(Change::Extend(bytes)))
     }
 
+    fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
+        let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        self.change(|inode| inode.apply(Change::Write { offset: range.start, bytes: vec![0; bytes] }))
+    }
+
     fn truncate(&self, bytes: u64) -> io::Result<()> {
         self.change(|inode| inode.apply(Change::Truncate(bytes)))
     }
