@@ -7,6 +7,7 @@
 //! [`Session::handle_close_request`], [`Session::handle_end`]. Out: the [`Outbox`], and [`Session::next`] for what the
 //! driver is to do.
 
+mod access;
 mod channel;
 mod close;
 mod confirming;
@@ -33,6 +34,7 @@ use crate::codec::method::{self, basic, exchange, queue};
 use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame::Kind};
 use crate::outbox::Outbox;
 use crate::translate;
+use access::Permits;
 use channel::Channel;
 use confirming::Confirming;
 use deepmq_broker::connection::{Admission, ConnectionId};
@@ -119,6 +121,7 @@ pub(crate) struct Session {
     tuning: Tuning,
     user: Option<Arc<User>>,
     vhost: Option<Arc<Vhost>>,
+    permits: Permits,
     login: Option<Login>,
     channels: HashMap<u16, Channel>,
     batch: Batch,
@@ -160,6 +163,7 @@ impl Session {
             tuning,
             user: None,
             vhost: None,
+            permits: Permits::default(),
             login: None,
             channels: HashMap::new(),
             batch: Batch::default(),

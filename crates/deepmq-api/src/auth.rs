@@ -7,7 +7,7 @@ mod basic;
 mod caller;
 mod guard;
 
-pub(crate) use caller::{Admin, Caller, Monitor};
+pub(crate) use caller::{Admin, Caller, Monitor, PolicyMaker};
 pub(crate) use guard::LoginGuard;
 
 use crate::api::Api;

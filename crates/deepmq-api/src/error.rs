@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use deepmq_broker::queue::DeleteRefused;
+use deepmq_broker::registry::RegistryError;
 use deepmq_broker::vhost::DeleteError;
 use deepmq_model::topology::{RouteError, TopologyError};
 use deepmq_storage::StorageFailure;
@@ -113,6 +114,15 @@ impl From<RouteError> for ApiError {
             RouteError::Internal => {
                 Self::not_authorized("ACCESS_REFUSED - cannot publish to an internal exchange")
             }
+        }
+    }
+}
+
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::NotFound { .. } => Self::not_found(),
+            _ => Self::bad_request(error.to_string()),
         }
     }
 }

@@ -12,7 +12,7 @@ use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{OpenApi, PathItem, RefOr, Required, ResponseBuilder};
+use utoipa::openapi::{Info, OpenApi, PathItem, RefOr, Required, ResponseBuilder};
 
 static TEXT: LazyLock<String> = LazyLock::new(document);
 
@@ -32,7 +32,8 @@ const LOGIN: &str = "basic";
 /// The description of the API in OpenAPI 3.1, as JSON with a line end.
 pub fn document() -> String {
     let mut described = router::resources().split_for_parts().1;
-    described.info.title = "DeepMQ".into();
+    // The router fills in the facts of its own crate.
+    described.info = Info::new("DeepMQ", env!("CARGO_PKG_VERSION"));
     described.info.description =
         Some("Management of a DeepMQ broker, with RabbitMQ's paths and names.".into());
     described.servers = None;

@@ -19,17 +19,17 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// Numbers a request, logs what became of it, and forbids guesses about the answer's form.
 pub(crate) async fn number(request: Request, next: Next) -> Response {
     let id = request.headers().get(HEADER).filter(|given| is_sound(given)).cloned().unwrap_or_else(fresh);
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), shown(request.uri().path()).to_owned());
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
     let begun = Instant::now();
     let mut response = next.run(request).await;
     let status = response.status().as_u16();
-    let (shown, elapsed) = (id.to_str().unwrap_or_default(), begun.elapsed());
+    let (number, elapsed) = (id.to_str().unwrap_or_default(), begun.elapsed());
     let changes = !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
     if changes || response.status().is_server_error() {
-        tracing::info!(id = shown, ?peer, %method, path, status, ?elapsed, "request");
+        tracing::info!(id = number, ?peer, %method, path, status, ?elapsed, "request");
     } else {
-        tracing::debug!(id = shown, ?peer, %method, path, status, ?elapsed, "request");
+        tracing::debug!(id = number, ?peer, %method, path, status, ?elapsed, "request");
     }
     let headers = response.headers_mut();
     headers.insert(HEADER, id);
@@ -37,6 +37,12 @@ pub(crate) async fn number(request: Request, next: Next) -> Response {
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     response
+}
+
+/// A path as it may be logged: one of them ends with a password.
+fn shown(path: &str) -> &str {
+    const SECRET_BEHIND: &str = "/api/auth/hash_password/";
+    if path.starts_with(SECRET_BEHIND) { SECRET_BEHIND } else { path }
 }
 
 fn is_sound(given: &HeaderValue) -> bool {
@@ -52,4 +58,15 @@ fn fresh() -> HeaderValue {
 /// Logs who made a change, beside the number that the request has.
 pub(crate) fn note_change(caller: &Caller, what: &str, name: &str) {
     tracing::info!(user = &*caller.user().name, name, "{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_a_path_is_not_shown() {
+        assert_eq!(shown("/api/auth/hash_password/secret"), "/api/auth/hash_password/");
+        assert_eq!(shown("/api/queues/%2F/q"), "/api/queues/%2F/q");
+    }
 }

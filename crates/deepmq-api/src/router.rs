@@ -11,8 +11,8 @@ use crate::metrics;
 use crate::openapi;
 use crate::request_id;
 use crate::resources::{
-    bindings, channels, connections, consumers, exchanges, features, messages, nodes, overview, queues,
-    topology, vhosts,
+    bindings, channels, connections, consumers, exchanges, features, limits, messages, nodes, overview,
+    parameters, permissions, policies, queues, topology, users, vhosts,
 };
 use axum::Router;
 use axum::http::StatusCode;
@@ -57,6 +57,48 @@ pub(crate) fn resources() -> OpenApiRouter<Api> {
         .merge(topology_resources())
         .merge(bindings_resources())
         .merge(health_checks())
+        .merge(accounts())
+        .merge(settings())
+}
+
+fn accounts() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(users::list))
+        .routes(routes!(users::without_permissions))
+        .routes(routes!(users::bulk_delete))
+        .routes(routes!(users::get, users::put, users::delete))
+        .routes(routes!(users::hash_password))
+        .routes(routes!(permissions::list))
+        .routes(routes!(permissions::list_of_vhost))
+        .routes(routes!(permissions::list_of_user))
+        .routes(routes!(permissions::get, permissions::put, permissions::delete))
+        .routes(routes!(permissions::list_topics))
+        .routes(routes!(permissions::list_topics_of_vhost))
+        .routes(routes!(permissions::list_topics_of_user))
+        .routes(routes!(permissions::get_topics, permissions::put_topic, permissions::delete_topics))
+        .routes(routes!(permissions::delete_topic))
+        .routes(routes!(limits::list_users))
+        .routes(routes!(limits::get_user))
+        .routes(routes!(limits::put_user, limits::delete_user))
+}
+
+fn settings() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(policies::list))
+        .routes(routes!(policies::list_of_vhost))
+        .routes(routes!(policies::get, policies::put, policies::delete))
+        .routes(routes!(policies::list_operator))
+        .routes(routes!(policies::list_operator_of_vhost))
+        .routes(routes!(policies::get_operator, policies::put_operator, policies::delete_operator))
+        .routes(routes!(parameters::list))
+        .routes(routes!(parameters::list_of_component))
+        .routes(routes!(parameters::list_of_vhost))
+        .routes(routes!(parameters::get, parameters::put, parameters::delete))
+        .routes(routes!(parameters::list_global))
+        .routes(routes!(parameters::get_global, parameters::put_global, parameters::delete_global))
+        .routes(routes!(limits::list_vhosts))
+        .routes(routes!(limits::get_vhost))
+        .routes(routes!(limits::put_vhost, limits::delete_vhost))
 }
 
 fn broker() -> OpenApiRouter<Api> {
@@ -65,13 +107,14 @@ fn broker() -> OpenApiRouter<Api> {
         .routes(routes!(overview::whoami))
         .routes(routes!(overview::version))
         .routes(routes!(overview::extensions))
-        .routes(routes!(overview::cluster_name))
+        .routes(routes!(overview::cluster_name, overview::put_cluster_name))
         .routes(routes!(overview::effective_config))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::get))
         .routes(routes!(nodes::memory))
         .routes(routes!(vhosts::list_all))
-        .routes(routes!(vhosts::get))
+        .routes(routes!(vhosts::get, vhosts::put, vhosts::delete))
+        .routes(routes!(vhosts::start))
         .routes(routes!(features::flags))
         .routes(routes!(features::enable_flag))
         .routes(routes!(features::deprecated))

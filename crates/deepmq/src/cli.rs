@@ -4,11 +4,12 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::{Shell, generate};
 
 use crate::config::{Config, Settings};
 use crate::machine::Machine;
-use crate::serve;
+use crate::{manage, serve};
 
 /// A message broker that RabbitMQ's clients work with unchanged
 #[derive(Debug, Parser)]
@@ -21,7 +22,14 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Examples:
   deepmq serve                              A broker on 127.0.0.1:5672 with its data in ./data
-  deepmq serve --help                       Every setting";
+  deepmq serve --help                       Every setting
+  deepmq status                             The running broker at a glance
+  deepmq list queues                        Its queues
+  deepmq declare queue orders               A new one
+  deepmq publish amq.direct orders hello    A message for it
+
+Exit codes of the verbs that manage: 0 done, 1 refused or not there, 2 the command line is wrong,
+3 no broker answers.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -31,6 +39,13 @@ enum Verb {
     /// SIGTERM and SIGINT close every connection properly and stop the broker; a second one stops it at once.
     #[command(after_help = SERVE_AFTER_HELP)]
     Serve(Box<Settings>),
+    #[command(flatten)]
+    Manage(manage::Manage),
+    /// Print a script that completes this program's command line in a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: Shell,
+    },
 }
 
 const SERVE_AFTER_HELP: &str = "\
@@ -78,13 +93,16 @@ pub(crate) fn run() -> Result<(), Failure> {
             let config = Config::load(*flags, &Machine::inspect()).map_err(misconfigured)?;
             serve::run(config).map_err(|reason| Failure { reason, exit_code: ExitCode::FAILURE })
         }
+        Verb::Manage(verb) => manage::run(verb),
+        Verb::Completions { shell } => {
+            generate(shell, &mut Cli::command(), "deepmq", &mut std::io::stdout());
+            Ok(())
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

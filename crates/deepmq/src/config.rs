@@ -19,8 +19,8 @@ use deepmq_model::Name;
 
 use settings::LimitSettings;
 pub(crate) use settings::Settings;
-use units::{ByteSize, Memory, Period};
-pub(crate) use units::{Listen, LogFilter};
+use units::{ByteSize, Memory};
+pub(crate) use units::{Listen, LogFilter, Period};
 
 use crate::machine::Machine;
 
@@ -103,6 +103,7 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
         consumers_per_channel_max: given
             .consumers_per_channel_max
             .unwrap_or(default.consumers_per_channel_max),
+        registry_entries_max: given.registry_entries_max.unwrap_or(default.registry_entries_max),
         queues_per_vhost_max: given.queues_per_vhost_max.unwrap_or(default.queues_per_vhost_max),
         exchanges_per_vhost_max: given.exchanges_per_vhost_max.unwrap_or(default.exchanges_per_vhost_max),
         bindings_per_vhost_max: given.bindings_per_vhost_max.unwrap_or(default.bindings_per_vhost_max),

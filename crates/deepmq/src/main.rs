@@ -7,6 +7,7 @@ mod config;
 mod http;
 mod logging;
 mod machine;
+mod manage;
 mod serve;
 mod signals;
 

@@ -9,6 +9,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use deepmq_broker::Vhost;
 use deepmq_broker::users::User;
+use deepmq_model::access::Permission;
+use deepmq_model::topology::ResourceKind;
 use std::sync::Arc;
 
 /// Who asks. As an argument of a handler: anybody who may manage.
@@ -18,6 +20,10 @@ pub(crate) struct Caller(Arc<User>);
 /// Who asks, and may see everything.
 #[derive(Debug, Clone)]
 pub(crate) struct Monitor(pub(crate) Caller);
+
+/// Who asks, and may set policies and parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct PolicyMaker(pub(crate) Caller);
 
 /// Who asks, and may do everything.
 #[derive(Debug, Clone)]
@@ -45,25 +51,45 @@ impl Caller {
     }
 
     /// Whether what is in a vhost is shown.
-    pub(crate) fn sees(&self, vhost: &str) -> bool {
-        self.is_monitor() || self.0.may_access(vhost)
+    pub(crate) fn sees(&self, api: &Api, vhost: &str) -> bool {
+        self.is_monitor() || api.broker().access(&self.0.name, vhost).is_some()
     }
 
     /// The vhosts that are shown.
     pub(crate) fn vhosts(&self, api: &Api) -> Vec<Arc<Vhost>> {
         let mut vhosts = api.broker().vhosts();
-        vhosts.retain(|vhost| self.sees(vhost.name()));
+        vhosts.retain(|vhost| self.sees(api, vhost.name()));
         vhosts
     }
 
     /// A vhost, to look into.
     pub(crate) fn see(&self, api: &Api, vhost: &str) -> ApiResult<Arc<Vhost>> {
-        Self::find(api, vhost, self.sees(vhost))
+        Self::find(api, vhost, self.sees(api, vhost))
     }
 
     /// A vhost, to change something in it, which takes access to it whatever the tags.
     pub(crate) fn enter(&self, api: &Api, vhost: &str) -> ApiResult<Arc<Vhost>> {
-        Self::find(api, vhost, self.0.may_access(vhost))
+        // An administrator may give itself that access, and so learns whether there is something to give it to.
+        let allowed = api.broker().access(&self.0.name, vhost).is_some();
+        Self::find(api, vhost, allowed || (self.is_admin() && api.broker().vhost(vhost).is_none()))
+    }
+
+    /// Asks for a permission, as AMQP would.
+    pub(crate) fn permit(
+        &self,
+        api: &Api,
+        vhost: &str,
+        permission: Permission,
+        kind: ResourceKind,
+        name: &str,
+    ) -> ApiResult<()> {
+        let access = api.broker().access(&self.0.name, vhost).ok_or_else(Self::outside)?;
+        let refused = access.check(permission, kind, name);
+        refused.map_err(|refused| ApiError::not_authorized(format!("ACCESS_REFUSED - {refused}")))
+    }
+
+    fn outside() -> ApiError {
+        ApiError::not_authorized("User not authorised to access virtual host")
     }
 
     fn find(api: &Api, vhost: &str, allowed: bool) -> ApiResult<Arc<Vhost>> {
@@ -72,7 +98,7 @@ impl Caller {
             (Some(vhost), true) => Ok(vhost),
             // Who may not see it must not learn whether it exists; who manages all may.
             (None, true) => Err(ApiError::not_found()),
-            (_, false) => Err(ApiError::not_authorized("User not authorised to access virtual host")),
+            (_, false) => Err(Self::outside()),
         }
     }
 }
@@ -103,6 +129,19 @@ impl<S: Sync> FromRequestParts<S> for Admin {
             Ok(Self(caller))
         } else {
             Err(ApiError::not_authorized("Not administrator user"))
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for PolicyMaker {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if caller.is_admin() || caller.user().has_tag("policymaker") {
+            Ok(Self(caller))
+        } else {
+            Err(ApiError::not_authorized("Not policymaker user"))
         }
     }
 }

@@ -18,7 +18,7 @@ const QUEUE_TYPE: &str = "rabbit_classic_queue";
 
 /// Writes them all.
 pub(super) fn write(api: &Api, text: &mut Text) {
-    let queues: Vec<_> = api.broker().vhosts().iter().flat_map(|vhost| vhost.running_queues()).collect();
+    let queues: Vec<_> = api.broker().vhosts().iter().flat_map(|vhost| vhost.declared_queues()).collect();
     identity(api, text);
     process(api, text);
     alarms(api, text);

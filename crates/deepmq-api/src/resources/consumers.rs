@@ -118,7 +118,7 @@ fn details(api: &Api, connection: Option<&Connection>, number: u16) -> ChannelDe
 }
 
 fn shown(api: Api, query: &ListQuery, vhosts: &[Arc<Vhost>]) -> ApiResult<Response> {
-    let queues = vhosts.iter().flat_map(|vhost| vhost.running_queues());
+    let queues = vhosts.iter().flat_map(|vhost| vhost.declared_queues());
     let handles: Vec<_> = queues
         .flat_map(|queue| {
             let consumers = queue.running.consumers().into_iter();

@@ -15,7 +15,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use deepmq_broker::Vhost;
-use deepmq_model::topology::{self as model, ExchangeKind, ExchangeSpec};
+use deepmq_model::access::Permission;
+use deepmq_model::topology::{self as model, ExchangeKind, ExchangeSpec, ResourceKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -191,6 +192,7 @@ async fn declare(
     given: ExchangeDeclaration,
 ) -> ApiResult<StatusCode> {
     let vhost = caller.enter(api, vhost)?;
+    caller.permit(api, vhost.name(), Permission::Configure, ResourceKind::Exchange, exchange_name(name))?;
     let spec = ExchangeSpec {
         kind: given.kind.parse::<ExchangeKind>()?,
         durable: given.durable,
@@ -236,6 +238,7 @@ async fn remove(
     when: &DeleteExchange,
 ) -> ApiResult<StatusCode> {
     let vhost = caller.enter(api, vhost)?;
+    caller.permit(api, vhost.name(), Permission::Configure, ResourceKind::Exchange, exchange_name(name))?;
     find(&vhost, name)?;
     vhost.delete_exchange(exchange_name(name), when.if_unused.unwrap_or_default())?;
     until_kept(api, &vhost).await?;

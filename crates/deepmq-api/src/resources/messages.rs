@@ -17,14 +17,17 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use deepmq_broker::message::Delivery;
-use deepmq_broker::queue::{Outcome, Queue, Settlement};
+use deepmq_broker::queue::{Fetched, Outcome, Queue, Settlement};
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::vhost::Publication;
+use deepmq_model::access::Permission;
 use deepmq_model::queue::Position;
-use deepmq_model::topology::NAME_BYTES_MAX;
+use deepmq_model::topology::{NAME_BYTES_MAX, ResourceKind};
 use properties::Properties;
 use serde::{Deserialize, Serialize};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use utoipa::ToSchema;
 
 /// What one answer may hold of bodies, in bytes; the message that passes it is the last.
@@ -129,6 +132,7 @@ pub(crate) async fn publish(
         )));
     }
     let exchange = exchange_name(&exchange);
+    caller.permit(&api, vhost.name(), Permission::Write, ResourceKind::Exchange, exchange)?;
     if exchange.len() > NAME_BYTES_MAX || message.routing_key.len() > NAME_BYTES_MAX {
         return Err(ApiError::bad_request("an exchange and a routing key have at most 255 bytes"));
     }
@@ -166,17 +170,28 @@ pub(crate) async fn get(
     if wanted.count > MESSAGES_MAX {
         return Err(ApiError::bad_request(format!("count must be at most {MESSAGES_MAX}")));
     }
-    let queue = caller.enter(&api, &vhost)?.queue(&queue, NOBODY)?;
-    Ok(Json(fetch(&queue, &wanted)))
+    let vhost = caller.enter(&api, &vhost)?;
+    caller.permit(&api, vhost.name(), Permission::Read, ResourceKind::Queue, &queue)?;
+    let queue = vhost.queue(&queue, NOBODY)?;
+    Ok(Json(fetch(&queue, &wanted).await))
 }
 
 /// Takes all that is wanted first and settles it then, or else the first would come again and again.
-fn fetch(queue: &Arc<Queue>, wanted: &Get) -> Vec<Message> {
+async fn fetch(queue: &Arc<Queue>, wanted: &Get) -> Vec<Message> {
     let (mut messages, mut settlements, mut wakes) = (Vec::new(), Vec::new(), Wakes::default());
     let mut bytes = 0;
     while messages.len() < wanted.count && bytes < ANSWER_BYTES_MAX {
         let take = |delivery: Delivery<'_>, left| (delivery.position, show(&delivery, left, wanted));
-        let Some((position, message)) = queue.fetch(false, take, &mut wakes) else { break };
+        let (position, message) = match queue.fetch(false, take, &mut wakes) {
+            Fetched::Message(taken) => taken,
+            Fetched::Empty => break,
+            Fetched::PagedOut => {
+                wakes.wake();
+                poll_fn(|cx| if queue.poll_paged_in(cx.waker()) { Poll::Ready(()) } else { Poll::Pending })
+                    .await;
+                continue;
+            }
+        };
         bytes += message.payload.len();
         settlements.push(settlement(position, wanted.ackmode));
         messages.push(message);

@@ -2,23 +2,29 @@
 //!
 //! Owns `/overview`, `/whoami`, `/version`, `/extensions` and `/cluster-name`. Must not know single objects.
 
+use super::edits;
 use crate::api::Api;
-use crate::auth::{Caller, Monitor};
+use crate::auth::{Admin, Caller, Monitor};
 use crate::error::ApiResult;
 use crate::listing::{ColumnsQuery, one};
 use crate::rates::Watched;
-use crate::request::Params;
+use crate::request::{Params, Payload};
 use crate::stats::{MessageStats, Rate, depth_rates, of_queue};
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use deepmq_broker::queue::Depth;
+use deepmq_broker::registry::GlobalParameter;
 use deepmq_broker::traffic::MessageCounts;
 use deepmq_broker::vhost::RunningQueue;
 use deepmq_model::topology::ExchangeKind;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+/// The parameter that holds the name of this broker among others.
+const CLUSTER_NAME: &str = "cluster_name";
 
 /// The broker at a glance
 #[derive(Debug, Serialize, ToSchema)]
@@ -114,7 +120,7 @@ pub(crate) struct WhoAmI {
 }
 
 /// A name
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ClusterName {
     name: String,
 }
@@ -165,7 +171,7 @@ pub(crate) async fn overview(
 fn show(api: &Api, caller: &Caller) -> Overview {
     let vhosts = caller.vhosts(api);
     let mut sums = Sums::default();
-    vhosts.iter().for_each(|vhost| sums.add(&Sums::of(&vhost.running_queues())));
+    vhosts.iter().for_each(|vhost| sums.add(&Sums::of(&vhost.declared_queues())));
     // Who sees all sees what deleted queues counted, too.
     let (watched, counts) = if caller.is_monitor() {
         (Watched::Broker, api.broker().traffic().messages)
@@ -174,7 +180,7 @@ fn show(api: &Api, caller: &Caller) -> Overview {
     };
     let config = api.broker().config();
     Overview {
-        cluster_name: config.node_name.to_string(),
+        cluster_name: named(api),
         node: api.node().to_owned(),
         product_name: config.product.to_string(),
         product_version: config.version.to_string(),
@@ -301,7 +307,25 @@ pub(crate) async fn extensions(_: Caller) -> Json<Vec<Value>> {
 /// The name of this broker among others
 #[utoipa::path(get, path = "/cluster-name", tag = "overview", responses((status = 200, body = ClusterName)))]
 pub(crate) async fn cluster_name(_: Caller, State(api): State<Api>) -> ApiResult<Json<ClusterName>> {
-    Ok(Json(ClusterName { name: api.broker().config().node_name.to_string() }))
+    Ok(Json(ClusterName { name: named(&api) }))
+}
+
+fn named(api: &Api) -> String {
+    let given = api.broker().get_global_parameter(CLUSTER_NAME);
+    let given = given.and_then(|parameter| parameter.value.as_str().map(str::to_owned));
+    given.unwrap_or_else(|| api.broker().config().node_name.to_string())
+}
+
+/// Name this broker among others
+#[utoipa::path(put, path = "/cluster-name", tag = "overview", request_body = ClusterName,
+    responses((status = 201, description = "Named"), (status = 204, description = "Named otherwise")))]
+pub(crate) async fn put_cluster_name(
+    Admin(caller): Admin,
+    State(api): State<Api>,
+    Payload(given): Payload<ClusterName>,
+) -> ApiResult<StatusCode> {
+    let parameter = GlobalParameter { name: CLUSTER_NAME.into(), value: given.name.into() };
+    edits::put(&api, &caller, "cluster name", api.broker().put_global_parameter(parameter)).await
 }
 
 /// Every setting that counts

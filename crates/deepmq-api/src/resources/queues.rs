@@ -21,7 +21,8 @@ use axum::response::Response;
 use deepmq_broker::Vhost;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::vhost::{DeleteIf, RunningQueue};
-use deepmq_model::topology::QueueSpec;
+use deepmq_model::access::Permission;
+use deepmq_model::topology::{QueueSpec, ResourceKind};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -77,7 +78,7 @@ impl Named for RunningQueue {
 
 /// The queue of a name.
 pub(crate) fn find(vhost: &Vhost, name: &str) -> ApiResult<RunningQueue> {
-    vhost.running_queue(name).ok_or_else(ApiError::not_found)
+    vhost.declared_queue(name).ok_or_else(ApiError::not_found)
 }
 
 fn shown(api: Api, query: &ListQuery, handles: Vec<RunningQueue>) -> ApiResult<Response> {
@@ -92,7 +93,7 @@ pub(crate) async fn list_all(
     State(api): State<Api>,
     Params(query): Params<ListQuery>,
 ) -> ApiResult<Response> {
-    let handles = caller.vhosts(&api).iter().flat_map(|vhost| vhost.running_queues()).collect();
+    let handles = caller.vhosts(&api).iter().flat_map(|vhost| vhost.declared_queues()).collect();
     shown(api, &query, handles)
 }
 
@@ -118,7 +119,7 @@ pub(crate) async fn list_of_vhost(
     Params(columns): Params<ColumnsQuery>,
 ) -> ApiResult<Response> {
     if api.broker().vhost(&name).is_some() {
-        let handles = caller.see(&api, &name)?.running_queues();
+        let handles = caller.see(&api, &name)?.declared_queues();
         return shown(api, &query, handles);
     }
     let vhost = caller.see(&api, DEFAULT_VHOST)?;
@@ -173,6 +174,7 @@ async fn declare(
         return Err(ApiError::bad_request("an exclusive queue belongs to a connection: declare it there"));
     }
     let vhost = caller.enter(api, vhost)?;
+    caller.permit(api, vhost.name(), Permission::Configure, ResourceKind::Queue, name)?;
     let spec = QueueSpec {
         durable: given.durable,
         exclusive: false,
@@ -217,6 +219,7 @@ async fn remove(
     when: &DeleteQueue,
 ) -> ApiResult<StatusCode> {
     let vhost = caller.enter(api, vhost)?;
+    caller.permit(api, vhost.name(), Permission::Configure, ResourceKind::Queue, name)?;
     find(&vhost, name)?;
     let when =
         DeleteIf { unused: when.if_unused.unwrap_or_default(), empty: when.if_empty.unwrap_or_default() };
@@ -233,7 +236,9 @@ pub(crate) async fn purge(
     State(api): State<Api>,
     At((vhost, name)): At<(String, String)>,
 ) -> ApiResult<StatusCode> {
-    let queue = caller.enter(&api, &vhost)?.queue(&name, NOBODY)?;
+    let vhost = caller.enter(&api, &vhost)?;
+    caller.permit(&api, vhost.name(), Permission::Read, ResourceKind::Queue, &name)?;
+    let queue = vhost.queue(&name, NOBODY)?;
     let mut wakes = Wakes::default();
     let dropped = queue.purge(&mut wakes);
     wakes.wake();

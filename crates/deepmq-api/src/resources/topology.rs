@@ -30,7 +30,7 @@ pub(crate) async fn get(caller: Caller, State(api): State<Api>) -> ApiResult<Jso
     Ok(Json(Topology {
         vhost: vhost.name().to_string(),
         exchanges: exchanges::handles(&vhost).iter().map(exchanges::show).collect(),
-        queues: vhost.running_queues().iter().map(|queue| queues::show(&api, queue)).collect(),
+        queues: vhost.declared_queues().iter().map(|queue| queues::show(&api, queue)).collect(),
         bindings: bindings::handles(&vhost).iter().map(bindings::show).collect(),
     }))
 }

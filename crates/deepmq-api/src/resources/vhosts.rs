@@ -2,17 +2,21 @@
 //!
 //! Owns `/vhosts`. Must not know what is in one, beyond sums.
 
+use super::edits;
 use super::overview::Sums;
+use super::users::Tags;
 use crate::api::Api;
-use crate::auth::Caller;
-use crate::error::ApiResult;
+use crate::auth::{Admin, Caller};
+use crate::error::{ApiError, ApiResult};
 use crate::listing::{ColumnsQuery, ListQuery, Listing, Named, list, one};
 use crate::rates::Watched;
-use crate::request::{At, Params};
+use crate::request::{At, Params, Payload};
 use crate::stats::{MessageStats, Rate, depth_rates};
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Serialize;
+use deepmq_broker::registry::{PermissionRecord, VhostRecord};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -46,6 +50,17 @@ pub(crate) struct Metadata {
     default_queue_type: String,
 }
 
+/// What a vhost is to be
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub(crate) struct VhostDeclaration {
+    description: String,
+    /// A list, or words divided by commas
+    tags: Tags,
+    /// `classic` or `quorum`
+    default_queue_type: Option<String>,
+}
+
 impl Named for Arc<deepmq_broker::Vhost> {
     fn name(&self) -> &str {
         deepmq_broker::Vhost::name(self)
@@ -54,19 +69,24 @@ impl Named for Arc<deepmq_broker::Vhost> {
 
 fn show(api: &Api, vhost: &Arc<deepmq_broker::Vhost>) -> Vhost {
     let name = deepmq_broker::Vhost::name(vhost);
-    let sums = Sums::of(&vhost.running_queues());
+    let record = api.broker().get_vhost(name);
+    let description = record.as_ref().map(|record| record.description.clone()).unwrap_or_default();
+    let tags: Vec<_> = record.iter().flat_map(|record| &record.tags).map(ToString::to_string).collect();
+    let kind =
+        record.and_then(|record| record.default_queue_type).map_or("classic".into(), |kind| kind.to_string());
+    let sums = Sums::of(&vhost.declared_queues());
     let watched = Watched::Totals(format!("depth of vhost {name}").into());
     let [messages, ready, unacked] = depth_rates(api, watched, sums.depth.ready, sums.depth.unacked);
     Vhost {
         name: name.to_string(),
-        description: String::new(),
-        tags: Vec::new(),
-        default_queue_type: "classic".into(),
         metadata: Metadata {
-            description: String::new(),
-            tags: Vec::new(),
-            default_queue_type: "classic".into(),
+            description: description.clone(),
+            tags: tags.clone(),
+            default_queue_type: kind.clone(),
         },
+        description,
+        tags,
+        default_queue_type: kind,
         tracing: false,
         protected_from_deletion: false,
         cluster_state: BTreeMap::from([(api.node().to_owned(), "running")]),
@@ -103,4 +123,50 @@ pub(crate) async fn get(
 ) -> ApiResult<Response> {
     let vhost = caller.see(&api, &name)?;
     Ok(one(&query, &show(&api, &vhost)))
+}
+
+/// Create or change a vhost; who creates one may do everything in it
+#[utoipa::path(put, path = "/vhosts/{vhost}", tag = "vhosts", request_body = VhostDeclaration,
+    responses((status = 201, description = "Created"), (status = 204, description = "Changed")))]
+pub(crate) async fn put(
+    Admin(caller): Admin,
+    State(api): State<Api>,
+    At(name): At<String>,
+    Payload(given): Payload<VhostDeclaration>,
+) -> ApiResult<StatusCode> {
+    let done = api.broker().put_vhost(VhostRecord {
+        name: name.as_str().into(),
+        description: given.description,
+        tags: given.tags.names(),
+        default_queue_type: given.default_queue_type.filter(|kind| !kind.is_empty()).map(Into::into),
+    });
+    let created = done.as_ref().is_ok_and(|done| done.created);
+    let status = edits::put(&api, &caller, "vhost", done).await?;
+    if created {
+        let full = PermissionRecord::full(caller.user().name.clone(), name);
+        edits::put(&api, &caller, "permission", api.broker().put_permission(full)).await?;
+    }
+    Ok(status)
+}
+
+/// Delete a vhost with everything in it; connections to it are closed
+#[utoipa::path(delete, path = "/vhosts/{vhost}", tag = "vhosts", responses((status = 204)))]
+pub(crate) async fn delete(
+    Admin(caller): Admin,
+    State(api): State<Api>,
+    At(name): At<String>,
+) -> ApiResult<StatusCode> {
+    let done = api.broker().delete_vhost(&name);
+    edits::delete(&api, &caller, "vhost", done).await
+}
+
+/// Start a vhost on a node: it runs already
+#[utoipa::path(post, path = "/vhosts/{vhost}/start/{node}", tag = "vhosts", responses((status = 204)))]
+pub(crate) async fn start(
+    Admin(caller): Admin,
+    State(api): State<Api>,
+    At((name, node)): At<(String, String)>,
+) -> ApiResult<StatusCode> {
+    caller.see(&api, &name)?;
+    if node == api.node() { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
 }

@@ -7,11 +7,11 @@ use rabbitmq_http_client::requests::{BindingDeletionParams, ExchangeParams, Queu
 use serde_json::{Map, json};
 
 /// A client that logs in as `guest`.
-fn client(rig: &Rig) -> Client<String, &'static str, &'static str> {
+pub(crate) fn client(rig: &Rig) -> Client<String, &'static str, &'static str> {
     Client::new(rig.url(""), "guest", "guest")
 }
 
-fn map(value: serde_json::Value) -> Map<String, serde_json::Value> {
+pub(crate) fn map(value: serde_json::Value) -> Map<String, serde_json::Value> {
     value.as_object().unwrap().clone()
 }
 

@@ -9,6 +9,7 @@
     reason = "a function that helps a test fails with it"
 )]
 
+mod administration;
 mod bindings;
 mod clients;
 mod exchanges;

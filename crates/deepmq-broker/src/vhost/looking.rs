@@ -6,6 +6,7 @@
 use super::Vhost;
 use crate::inspect::BindingInfo;
 use crate::queue::Queue;
+use deepmq_model::policy::EffectivePolicy;
 use deepmq_model::topology::{self as model, Exchange};
 use std::sync::Arc;
 
@@ -16,11 +17,13 @@ pub struct RunningQueue {
     pub declared: model::Queue,
     /// What it holds and counts is read from here, without the vhost.
     pub running: Arc<Queue>,
+    /// What policies say of it.
+    pub policy: EffectivePolicy,
 }
 
 impl Vhost {
     /// All queues, by name.
-    pub fn running_queues(&self) -> Vec<RunningQueue> {
+    pub fn declared_queues(&self) -> Vec<RunningQueue> {
         let mut queues = self.copy_queues();
         queues.sort_unstable_by(|a, b| a.declared.name.cmp(&b.declared.name));
         queues
@@ -32,17 +35,19 @@ impl Vhost {
         queues
             .filter_map(|(id, declared)| {
                 let running = catalogue.queue(id)?.clone();
-                Some(RunningQueue { declared: declared.clone(), running })
+                let policy = catalogue.policy_of(declared);
+                Some(RunningQueue { declared: declared.clone(), running, policy })
             })
             .collect()
     }
 
     /// The queue of a name, whoever it belongs to.
-    pub fn running_queue(&self, name: &str) -> Option<RunningQueue> {
+    pub fn declared_queue(&self, name: &str) -> Option<RunningQueue> {
         let catalogue = self.catalogue.read();
         let id = catalogue.topology.find_queue(name)?;
         let declared = catalogue.topology.queue_spec(id)?.clone();
-        Some(RunningQueue { declared, running: catalogue.queue(id)?.clone() })
+        let policy = catalogue.policy_of(&declared);
+        Some(RunningQueue { declared, running: catalogue.queue(id)?.clone(), policy })
     }
 
     /// The exchange of a name, the default one among them.

@@ -83,13 +83,16 @@ fn every_default_the_help_names_is_the_default() {
         let flag = argument.get_long().unwrap();
         let config = resolve(flags(&[&format!("--{flag}={}", default.trim_end_matches(']'))]));
         assert_eq!(config.amqp, untouched.amqp);
+        assert_eq!((&config.http, &config.metrics), (&untouched.http, &untouched.metrics));
+        assert_eq!(config.api.open_probes, untouched.api.open_probes);
+        assert_eq!(config.api.metrics_queues_max, untouched.api.metrics_queues_max);
         assert_eq!(config.data_dir.file_name(), untouched.data_dir.file_name());
         assert_eq!(config.log, untouched.log);
         assert_eq!(config.broker.product, untouched.broker.product);
         assert_eq!(config.broker.limits, untouched.broker.limits, "{flag}");
         compared += 1;
     }
-    assert_eq!(compared, 21);
+    assert_eq!(compared, 26);
 }
 
 #[test]

@@ -8,7 +8,6 @@ use crate::arguments::Arguments;
 use crate::rates::Watched;
 use crate::stats::{MessageStats, Rate, depth_rates, of_queue};
 use deepmq_broker::vhost::RunningQueue;
-use deepmq_model::Table;
 use serde::Serialize;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
@@ -40,11 +39,18 @@ pub(crate) struct Queue {
     messages_ready_details: Rate,
     messages_unacknowledged: u64,
     messages_unacknowledged_details: Rate,
+    /// Those in memory
     messages_ram: u64,
+    /// Those on disk alone
+    messages_paged_out: u64,
     /// Memory of the messages, in bytes
     message_bytes: usize,
     message_bytes_ram: usize,
     memory: usize,
+    /// Segment files on disk
+    segments: usize,
+    /// Their bytes
+    segment_bytes: u64,
     /// How many consumers it has
     consumers: usize,
     consumer_capacity: f64,
@@ -75,7 +81,8 @@ pub(crate) fn details(api: &Api, handle: &RunningQueue) -> QueueDetails {
 }
 
 pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
-    let RunningQueue { declared, running } = handle;
+    let RunningQueue { declared, running, policy } = handle;
+    let storage = running.storage();
     let (depth, counters) = (running.depth(), running.counters());
     let (message_stats, rated) =
         MessageStats::sample(api, Watched::Queue(running.into()), &of_queue(&counters));
@@ -97,19 +104,22 @@ pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
         arguments: Arguments(declared.arguments.clone()),
         node: api.node().to_owned(),
         state: "running",
-        policy: None,
-        operator_policy: None,
-        effective_policy_definition: Arguments(Table::new()),
+        policy: policy.policy.as_ref().map(ToString::to_string),
+        operator_policy: policy.operator_policy.as_ref().map(ToString::to_string),
+        effective_policy_definition: Arguments(policy.definition.clone()),
         messages: depth.ready + depth.unacked,
         messages_details: messages,
         messages_ready: depth.ready,
         messages_ready_details: ready,
         messages_unacknowledged: depth.unacked,
         messages_unacknowledged_details: unacked,
-        messages_ram: depth.ready + depth.unacked,
+        messages_ram: (depth.ready + depth.unacked).saturating_sub(storage.paged_out_messages),
+        messages_paged_out: storage.paged_out_messages,
         message_bytes: depth.bytes,
         message_bytes_ram: depth.bytes,
         memory: depth.bytes,
+        segments: storage.segments,
+        segment_bytes: storage.segment_bytes,
         consumers: depth.consumers,
         consumer_capacity: capacity,
         consumer_utilisation: capacity,

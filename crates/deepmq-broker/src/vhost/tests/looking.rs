@@ -1,6 +1,7 @@
 //! What who looks into a vhost sees, and publishing one message.
 
 use super::*;
+use crate::queue::Fetched;
 use crate::vhost::Publication;
 use bytes::Bytes;
 
@@ -15,10 +16,10 @@ fn queues_are_seen_by_name_whoever_they_belong_to() {
     let vhost = vhost();
     vhost.declare_queue("b", exclusive(), OTHER).unwrap();
     vhost.with_queue("a");
-    let seen: Vec<_> = vhost.running_queues().into_iter().map(|queue| queue.declared.name).collect();
+    let seen: Vec<_> = vhost.declared_queues().into_iter().map(|queue| queue.declared.name).collect();
     assert_eq!(seen, names(&["a", "b"]));
-    assert_eq!(vhost.running_queue("b").unwrap().declared.owner, Some(OTHER));
-    assert!(vhost.running_queue("c").is_none());
+    assert_eq!(vhost.declared_queue("b").unwrap().declared.owner, Some(OTHER));
+    assert!(vhost.declared_queue("c").is_none());
 }
 
 #[test]
@@ -45,5 +46,8 @@ fn a_single_message_goes_to_the_queues_of_its_route() {
     assert_eq!(publish_to(&vhost, "nowhere", "k", b""), Err(RouteError::NotFound));
     let fetch =
         || queue.fetch(true, |delivery, left| (delivery.message.body.len(), left), &mut Wakes::default());
-    assert_eq!((fetch(), fetch(), fetch()), (Some((5, 1)), Some((10_000, 0)), None));
+    assert_eq!(
+        (fetch(), fetch(), fetch()),
+        (Fetched::Message((5, 1)), Fetched::Message((10_000, 0)), Fetched::Empty)
+    );
 }
