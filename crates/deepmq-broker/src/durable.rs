@@ -7,9 +7,11 @@
 
 pub(crate) mod change;
 mod housekeeping;
+mod names;
 mod recovery;
 mod settled;
 
+pub use names::{QueueName, QueueNames};
 pub(crate) use recovery::{Kept, Recovery};
 pub(crate) use settled::Settled;
 

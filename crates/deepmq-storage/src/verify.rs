@@ -54,11 +54,19 @@ pub struct Report {
 /// Why a directory was not looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not a data directory, or not one this release can read.
-    #[error("{} is no data directory that this release can read", root.display())]
+    /// It is not a data directory, as far as can be told.
+    #[error("{} is no data directory, or the file that says so is damaged", root.display())]
     Unknown {
         /// The directory.
         root: PathBuf,
+    },
+    /// A later release wrote it.
+    #[error("{} has format version {version}, this release knows {}", root.display(), format::VERSION)]
+    Newer {
+        /// The directory.
+        root: PathBuf,
+        /// Its version.
+        version: u32,
     },
     /// The file system refused to read.
     #[error("can not read {}: {source}", root.display())]
@@ -240,8 +248,10 @@ fn look<T>(
     let io = |source| VerifyError::Io { root: root.to_owned(), source };
     let layout = Layout::new(root);
     let known = format::read(seam.disk.as_ref(), &layout).map_err(io)?;
-    let Format::Known { tag, whole } = known else {
-        return Err(VerifyError::Unknown { root: root.to_owned() });
+    let (tag, whole) = match known {
+        Format::Known { tag, whole } => (tag, whole),
+        Format::Newer(version) => return Err(VerifyError::Newer { root: root.to_owned(), version }),
+        Format::Missing | Format::Damaged => return Err(VerifyError::Unknown { root: root.to_owned() }),
     };
     let dir = DataDir { disk: Arc::clone(&seam.disk), layout, latch: Latch::default(), tag };
     let files = || dir.disk.list(&dir.layout.journal_dir());

@@ -96,7 +96,8 @@ fn a_lost_record_is_told_with_the_queues_that_miss_messages_around_it() {
         assert_eq!(damage.describe(|queue| format!("the {queue}")).matches("the ").count(), lost.len());
         lost.clone()
     };
-    let of = |queue, first: u64, end| LostMessages { queue, sequences: std::iter::once(first..end).collect() };
+    let of =
+        |queue, first: u64, end| LostMessages { queue, sequences: std::iter::once(first..end).collect() };
     assert_eq!(lost(1), [of(1, 0, 2), of(2, 0, 1), of(3, 0, 1)]);
     // Of queue 2, sequence 2 was never journalled, as a message that is not to be kept.
     assert_eq!(lost(2), [of(1, 2, 4), of(2, 1, 3), of(3, 1, 2)]);
