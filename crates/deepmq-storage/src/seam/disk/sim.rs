@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
 use crate::seam::SeededRandom;
 use inode::{Change, Inode};
 use names::{Names, Node};
@@ -34,6 +34,7 @@ struct World {
     crash_at: Option<u64>,
     read_only: bool,
     free_bytes: Option<u64>,
+    owner: Option<Owner>,
 }
 
 /// `EIO` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
@@ -101,6 +102,11 @@ impl SimDisk {
     /// What [`Disk::free_bytes`] says from now on.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.world().free_bytes = Some(bytes);
+    }
+
+    /// What [`Disk::owner`] says from now on; at first everything is root's.
+    pub fn set_owner(&self, owner: Owner) {
+        self.world().owner = Some(owner);
     }
 
     /// What the disk holds after a crash now: all that was synced, and of the rest what the seed says. Seeds that
@@ -255,6 +261,12 @@ impl Disk for SimDisk {
 
     fn free_bytes(&self, _: &Path) -> io::Result<u64> {
         Ok(self.world().free_bytes.unwrap_or(1 << 40))
+    }
+
+    fn owner(&self, path: &Path) -> io::Result<Owner> {
+        let world = self.world();
+        world.names.node(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(world.owner.unwrap_or(Owner { of_file: 0, of_process: 0 }))
     }
 }
 
