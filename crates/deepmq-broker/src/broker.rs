@@ -106,7 +106,8 @@ impl Broker {
     /// Starts a broker whose events can have been subscribed to before.
     pub fn start_observed(config: BrokerConfig, seam: Seam, events: Arc<Events>) -> Result<Self, StartError> {
         config.limits.check()?;
-        let opened = config.data_dir.as_deref().map(|dir| Durable::open(&seam, dir)).transpose()?;
+        let open = |dir| Durable::open(&seam, dir, config.durability);
+        let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
         let users = Users::new(config.users.clone(), seam.random.clone())?;
         let memory = Memory::new(config.limits.ready_memory_bytes_max);

@@ -4,6 +4,7 @@
 //! of whoever starts the broker.
 
 use deepmq_model::Name;
+use deepmq_storage::Durability;
 use std::path::PathBuf;
 
 use crate::limits::Limits;
@@ -16,6 +17,9 @@ pub struct BrokerConfig {
     pub limits: Limits,
     /// Where what is durable is kept; none: nowhere, and it is gone with the broker.
     pub data_dir: Option<PathBuf>,
+    /// How far a persistent message must have come before it is confirmed, in queues that do not say it themselves with
+    /// `x-durability`. Changes of the topology are synced in any case.
+    pub durability: Durability,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -34,6 +38,7 @@ impl Default for BrokerConfig {
         Self {
             limits: Limits::default(),
             data_dir: None,
+            durability: Durability::Fsync,
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

@@ -16,6 +16,8 @@ pub(crate) use recovery::{Kept, Recovery};
 pub(crate) use settled::Settled;
 
 use change::Change;
+use deepmq_model::topology::{DurabilityMode, QueueArguments};
+
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
     StorageFailure, Store,
@@ -58,11 +60,17 @@ pub struct Durable {
     writer: Mutex<Option<JournalThread>>,
     housekeeper: Mutex<Option<Housekeeper>>,
     numbers: Seam,
+    /// That of queues that do not say it themselves.
+    durability: Durability,
 }
 
 impl Durable {
     /// Opens a data directory, and tells what was in it.
-    pub(crate) fn open(seam: &Seam, dir: &Path) -> Result<(Arc<Self>, Recovery), DurableError> {
+    pub(crate) fn open(
+        seam: &Seam,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<(Arc<Self>, Recovery), DurableError> {
         let (store, found) = Store::open(seam, dir, Options::default())?;
         let store = Arc::new(store);
         let recovery = Recovery::read(&store, found)?;
@@ -74,6 +82,7 @@ impl Durable {
             writer: Mutex::new(Some(writer)),
             housekeeper: Mutex::new(None),
             numbers: seam.clone(),
+            durability,
         };
         Ok((Arc::new(durable), recovery))
     }
@@ -81,6 +90,15 @@ impl Durable {
     /// The journal, to wait for.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
+    }
+
+    /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
+    pub(crate) fn durability(&self, arguments: &QueueArguments) -> Durability {
+        match arguments.durability {
+            Some(DurabilityMode::Fsync) => Durability::Fsync,
+            Some(DurabilityMode::Os) => Durability::Os,
+            None => self.durability,
+        }
     }
 
     /// A number for a queue that no queue ever had.

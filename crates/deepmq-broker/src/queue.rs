@@ -23,7 +23,7 @@ use deepmq_model::Name;
 use deepmq_model::queue::{
     self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, PositionSet, Run,
 };
-use deepmq_storage::{BatchBuilder, QueueState, RangeSet};
+use deepmq_storage::{BatchBuilder, Durability, QueueState, RangeSet};
 use flow::Flow;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -133,6 +133,7 @@ pub struct Queue {
 pub(crate) struct KeptQueue {
     pub(crate) durable: Arc<Durable>,
     pub(crate) number: u64,
+    pub(crate) durability: Durability,
 }
 
 /// What became of a published batch.
@@ -179,6 +180,11 @@ impl Queue {
     /// The number by which the journal knows it, if it is durable in a durable broker.
     pub fn number(&self) -> Option<u64> {
         self.kept.as_ref().map(|kept| kept.number)
+    }
+
+    /// How far its persistent messages must have come before they are confirmed; nothing of it is kept if none.
+    pub fn durability(&self) -> Option<Durability> {
+        self.kept.as_ref().map(|kept| kept.durability)
     }
 
     /// What the persistent messages below `end` that are still needed take, in bytes; stops counting at `max`.

@@ -185,7 +185,7 @@ impl Vhost {
         if declared == Declared::Created {
             let name: Name = name.into();
             let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
-            let kept = declared.and_then(|_| self.keep_queue());
+            let kept = declared.and_then(|declared| self.keep_queue(declared));
             if let (Some(declared), Some(kept)) = (declared, &kept) {
                 self.keep([What::queue(declared, kept.number)], &[]);
             }

@@ -34,9 +34,14 @@ impl TestBroker {
 
     /// As `configure` wants it.
     pub async fn start_with(configure: impl FnOnce(&mut BrokerConfig)) -> Self {
+        Self::start_on(Seam::real(), configure).await
+    }
+
+    /// On this machine, real or not.
+    pub async fn start_on(seam: Seam, configure: impl FnOnce(&mut BrokerConfig)) -> Self {
         let mut config = BrokerConfig { users: vec![Self::user("guest")], ..BrokerConfig::default() };
         configure(&mut config);
-        let broker = Broker::start(config, Seam::real()).expect("the test's configuration is sound");
+        let broker = Broker::start(config, seam).expect("the test's configuration is sound");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let (stop, stopped) = oneshot::channel::<()>();

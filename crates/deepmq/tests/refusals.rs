@@ -1,6 +1,7 @@
 //! Data directories that a broker refuses: one sentence, exit code 1, and nothing changed.
 
 #![expect(clippy::unwrap_used, reason = "a function that helps a test fails with it")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;

@@ -10,7 +10,8 @@ use crate::queue::{KeptQueue, Queue};
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
 use deepmq_model::topology::{
-    Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology, TopologyError,
+    self as model, Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology,
+    TopologyError,
 };
 use deepmq_storage::Lsn;
 use std::collections::BTreeMap;
@@ -42,9 +43,15 @@ impl Vhost {
     }
 
     /// How a new durable queue is known to the store.
-    pub(super) fn keep_queue(&self) -> Option<KeptQueue> {
-        let durable = &self.keeping.as_ref()?.durable;
-        Some(KeptQueue { durable: durable.clone(), number: durable.new_number() })
+    pub(super) fn keep_queue(&self, declared: &model::Queue) -> Option<KeptQueue> {
+        let number = self.keeping.as_ref()?.durable.new_number();
+        self.known_as(number, declared)
+    }
+
+    fn known_as(&self, number: u64, declared: &model::Queue) -> Option<KeptQueue> {
+        let durable = self.keeping.as_ref()?.durable.clone();
+        let durability = durable.durability(&declared.settings);
+        Some(KeptQueue { durable, number, durability })
     }
 
     /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
@@ -126,22 +133,23 @@ impl Vhost {
             What::Queue { name, number, auto_delete, arguments } => {
                 // The last word on a name counts: a snapshot may tell of a later queue than the journal after it.
                 if let Some(id) = topology.find_queue(&name) {
-                    catalogue.set(id, Some(self.kept_queue(&name, number)));
+                    let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                    catalogue.set(id, Some(queue));
                     return Ok(());
                 }
                 let spec =
                     QueueSpec { durable: true, exclusive: false, auto_delete, server_named: true, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
-                catalogue.set(id, Some(self.kept_queue(&name, number)));
+                let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                catalogue.set(id, Some(queue));
             }
         }
         self.publish_generation(&catalogue);
         Ok(())
     }
 
-    fn kept_queue(&self, name: &Name, number: u64) -> Arc<Queue> {
-        let kept =
-            self.keeping.as_ref().map(|keeping| KeptQueue { durable: keeping.durable.clone(), number });
+    fn kept_queue(&self, declared: Option<&model::Queue>, name: &Name, number: u64) -> Arc<Queue> {
+        let kept = declared.and_then(|declared| self.known_as(number, declared));
         Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), kept)
     }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
 use crate::seam::SeededRandom;
@@ -22,6 +22,7 @@ use names::{Names, Node};
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk {
     world: Arc<Mutex<World>>,
+    syncs_go_on: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +36,7 @@ struct World {
     read_only: bool,
     free_bytes: Option<u64>,
     owner: Option<Owner>,
+    syncs_held: bool,
 }
 
 /// `EIO` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
@@ -104,6 +106,12 @@ impl SimDisk {
         self.world().free_bytes = Some(bytes);
     }
 
+    /// Lets every sync of a file wait until this is taken back, as a disk that is busy does.
+    pub fn hold_syncs(&self, hold: bool) {
+        self.world().syncs_held = hold;
+        self.syncs_go_on.notify_all();
+    }
+
     /// What [`Disk::owner`] says from now on; at first everything is root's.
     pub fn set_owner(&self, owner: Owner) {
         self.world().owner = Some(owner);
@@ -120,7 +128,7 @@ impl SimDisk {
         let inodes =
             world.inodes.iter().map(|(&number, inode)| (number, inode.survivor(seed % 4, &random))).collect();
         let survivor = World { names, inodes, ..World::default() };
-        Self { world: Arc::new(Mutex::new(survivor)) }
+        Self { world: Arc::new(Mutex::new(survivor)), ..Self::default() }
     }
 
     /// A copy of the disk as a process sees it now, synced or not: what a killed process leaves to the next.
@@ -317,6 +325,8 @@ impl DiskFile for SimFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let held = self.disk.syncs_go_on.wait_while(self.disk.world(), |world| world.syncs_held);
+        drop(held);
         self.change(Inode::sync)
     }
 
