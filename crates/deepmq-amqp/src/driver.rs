@@ -5,13 +5,13 @@
 mod input;
 mod pace;
 
+use crate::goal::Reached;
 use crate::outbox::{Outbox, Outgoing};
 use crate::session::{Login, LoginOutcome, Next, Session};
 use deepmq_broker::Broker;
 use deepmq_broker::queue::Queue;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::ConsumerId;
-use deepmq_storage::Durability;
 use input::Input;
 use pace::Pace;
 use std::future::{Future, poll_fn};
@@ -262,12 +262,19 @@ impl Driver {
     fn poll_durable(&mut self, cx: &mut Context<'_>) {
         let Some(durable) = self.shared.broker.durable() else { return };
         let journal = durable.journal();
-        while let Some(lsn) = self.session.waits_for() {
-            match journal.poll(lsn, Durability::Fsync, cx.waker()) {
-                Poll::Pending => return,
-                Poll::Ready(Ok(())) => self.session.handle_durable(journal.durable()),
-                Poll::Ready(Err(failure)) => return self.session.handle_storage_failure(&failure),
+        loop {
+            let mut reached = false;
+            for goal in self.session.waits_for().iter() {
+                match journal.poll(goal.lsn, goal.durability, cx.waker()) {
+                    Poll::Pending => {}
+                    Poll::Ready(Ok(())) => reached = true,
+                    Poll::Ready(Err(failure)) => return self.session.handle_storage_failure(&failure),
+                }
             }
+            if !reached {
+                return;
+            }
+            self.session.handle_durable(Reached::of(journal));
         }
     }
 

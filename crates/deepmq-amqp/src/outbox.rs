@@ -12,12 +12,12 @@ pub(crate) use channel::{NewConsumer, OutChannel, OutConsumer};
 pub(crate) use outgoing::{Outgoing, Part};
 
 use crate::codec::{deliver, frame, method::basic};
+use crate::goal::{Goal, Reached};
 use deepmq_broker::connection::{ChannelInfo, ConnectionControl};
 use deepmq_broker::message::{Body, Delivery, MessageRef};
 use deepmq_broker::queue::{Queue, Settlements};
 use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
 use deepmq_model::queue::ConsumerId;
-use deepmq_storage::Lsn;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) frames: Frames,
     channels: HashMap<u16, OutChannel>,
     /// Answers that wait for the journal: where they begin in the buffer, and for what. All behind one waits too.
-    gates: VecDeque<(usize, Lsn)>,
+    gates: VecDeque<(usize, Goal)>,
     /// Consumers that were refused room, to be resumed.
     starved: Vec<(Arc<Queue>, ConsumerId)>,
     waker: Option<Waker>,
@@ -162,25 +162,25 @@ impl Outbox {
         }
     }
 
-    /// Appends frames that are not sent before `lsn` is durable, and so what is appended later.
-    pub(crate) fn write_after(&self, lsn: Lsn, write: impl FnOnce(&mut Frames)) {
+    /// Appends frames that are not sent before `goal` is met, and so what is appended later.
+    pub(crate) fn write_after(&self, goal: Goal, write: impl FnOnce(&mut Frames)) {
         let mut state = self.state.lock();
         if !state.closed {
             let at = state.frames.buf.len();
-            state.gates.push_back((at, lsn));
+            state.gates.push_back((at, goal));
             write(&mut state.frames);
         }
     }
 
     /// What the first waiting answer waits for.
-    pub(crate) fn waits_for(&self) -> Option<Lsn> {
-        self.state.lock().gates.front().map(|&(_, lsn)| lsn)
+    pub(crate) fn waits_for(&self) -> Option<Goal> {
+        self.state.lock().gates.front().map(|&(_, goal)| goal)
     }
 
-    /// Lets go of answers that waited for what is durable now.
-    pub(crate) fn release(&self, durable: Lsn) {
+    /// Lets go of answers that waited for what is reached now.
+    pub(crate) fn release(&self, reached: Reached) {
         let gates = &mut self.state.lock().gates;
-        while gates.front().is_some_and(|&(_, lsn)| lsn <= durable) {
+        while gates.front().is_some_and(|&(_, goal)| reached.meets(goal)) {
             gates.pop_front();
         }
     }

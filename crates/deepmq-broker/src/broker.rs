@@ -112,7 +112,8 @@ impl Broker {
             Some(_) => Memory::with_pool(max, pool),
             None => Memory::new(max),
         };
-        let open = |dir: &Path| Durable::open(&seam, dir, config.storage.clone(), memory.clone());
+        let open =
+            |dir: &Path| Durable::open(&seam, dir, config.storage.clone(), config.durability, memory.clone());
         let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
         let users = Users::new(config.users.clone(), seam.random.clone())?;

@@ -4,6 +4,7 @@
 //! of whoever starts the broker.
 
 use deepmq_model::Name;
+use deepmq_storage::Durability;
 use std::path::PathBuf;
 
 use crate::limits::Limits;
@@ -18,6 +19,9 @@ pub struct BrokerConfig {
     pub data_dir: Option<PathBuf>,
     /// Sizes of the files in it.
     pub storage: deepmq_storage::Options,
+    /// How far a persistent message must have come before it is confirmed, in queues that do not say it themselves with
+    /// `x-durability`. Changes of the topology are synced in any case.
+    pub durability: Durability,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -37,6 +41,7 @@ impl Default for BrokerConfig {
             limits: Limits::default(),
             data_dir: None,
             storage: deepmq_storage::Options::default(),
+            durability: Durability::Fsync,
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

@@ -7,10 +7,12 @@
 
 pub(crate) mod change;
 mod housekeeping;
+mod names;
 mod reading;
 mod recovery;
 mod settled;
 
+pub use names::{QueueName, QueueNames};
 pub(crate) use recovery::Recovery;
 pub(crate) use settled::Settled;
 
@@ -18,6 +20,7 @@ use crate::memory::Memory;
 use crate::queue::Queue;
 use change::Change;
 use deepmq_model::queue::Position;
+use deepmq_model::topology::{DurabilityMode, QueueArguments};
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
     SegmentStats, StorageFailure, Store,
@@ -65,6 +68,8 @@ pub struct Durable {
     /// Deleted queues with files, and the record that must be durable before these can go.
     forgotten: Mutex<Vec<(Lsn, u64)>>,
     numbers: Seam,
+    /// That of queues that do not say it themselves.
+    durability: Durability,
 }
 
 impl Durable {
@@ -73,6 +78,7 @@ impl Durable {
         seam: &Seam,
         dir: &Path,
         sizes: Options,
+        durability: Durability,
         memory: Arc<Memory>,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
         let (store, found) = Store::open(seam, dir, sizes)?;
@@ -90,6 +96,7 @@ impl Durable {
             memory,
             forgotten: Mutex::default(),
             numbers: seam.clone(),
+            durability,
         };
         Ok((Arc::new(durable), recovery))
     }
@@ -128,6 +135,15 @@ impl Durable {
         let durable = self.journal.durable();
         let ready: Vec<_> = self.forgotten.lock().extract_if(.., |(lsn, _)| *lsn <= durable).collect();
         ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
+    }
+
+    /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
+    pub(crate) fn durability(&self, arguments: &QueueArguments) -> Durability {
+        match arguments.durability {
+            Some(DurabilityMode::Fsync) => Durability::Fsync,
+            Some(DurabilityMode::Os) => Durability::Os,
+            None => self.durability,
+        }
     }
 
     /// A number for a queue that no queue ever had.

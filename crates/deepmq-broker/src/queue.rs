@@ -26,7 +26,7 @@ use deepmq_model::Name;
 use deepmq_model::queue::{
     self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, PositionSet, Run,
 };
-use deepmq_storage::{BatchBuilder, QueueState, RangeSet};
+use deepmq_storage::{BatchBuilder, Durability, QueueState, RangeSet};
 use flow::Flow;
 use paging::Paging;
 use parking_lot::Mutex;
@@ -141,6 +141,8 @@ pub(crate) struct StoredAs {
     /// It is durable: its persistent messages are in the journal, and come back after a restart. What is stored of others is
     /// thrown away then.
     pub(crate) survives: bool,
+    /// How far its persistent messages must have come before they are confirmed.
+    pub(crate) durability: Durability,
 }
 
 /// What came of a fetch.
@@ -204,6 +206,11 @@ impl Queue {
 
     fn kept(&self) -> Option<&StoredAs> {
         self.stored.as_ref().filter(|stored| stored.survives)
+    }
+
+    /// How far its persistent messages must have come before they are confirmed; nothing of it is kept if none.
+    pub fn durability(&self) -> Option<Durability> {
+        self.kept().map(|kept| kept.durability)
     }
 
     /// What the persistent messages below `end` that are still needed and in no segment take, in bytes; stops counting at

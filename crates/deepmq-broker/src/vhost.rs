@@ -185,7 +185,7 @@ impl Vhost {
         if declared == Declared::Created {
             let name: Name = name.into();
             let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
-            let stored = self.stored_as(declared.is_some());
+            let stored = self.stored_as(declared);
             if let (Some(declared), Some(stored)) = (declared, &stored) {
                 self.keep([What::queue(declared, stored.number)], &[]);
             }

@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
-pub use arguments::{DeadLetterStrategy, DeliveryLimit, Overflow, QueueArguments, QueueKind};
+pub use arguments::{DeadLetterStrategy, DeliveryLimit, DurabilityMode, Overflow, QueueArguments, QueueKind};
 pub use binding::{Binding, Destination};
 pub use error::{ArgumentFault, Limit, Resource, ResourceKind, TopologyError, describe};
 pub use exchange::{Exchange, ExchangeKind, ExchangeSpec};

@@ -27,7 +27,7 @@ use writer::Writer;
 
 pub(crate) use files::JournalFile;
 pub use files::{Blocker, Reclaim};
-pub(crate) use recover::{Location, Outline, Resume, outline, replay};
+pub(crate) use recover::{Location, Lost, Outline, Resume, outline, replay};
 pub(crate) use scan::FileReader;
 pub use thread::JournalThread;
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, Settings};
+use crate::log::{self, Outcome};
 use crate::machine::Machine;
 use crate::serve;
 
@@ -21,7 +22,9 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Examples:
   deepmq serve                              A broker on 127.0.0.1:5672 with its data in ./data
-  deepmq serve --help                       Every setting";
+  deepmq serve --help                       Every setting
+  deepmq log verify ./data                  Whether anything in ./data is damaged
+  deepmq log dump ./data --queue orders     The messages of a queue as JSON, one per line";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -31,6 +34,9 @@ enum Verb {
     /// SIGTERM and SIGINT close every connection properly and stop the broker; a second one stops it at once.
     #[command(after_help = SERVE_AFTER_HELP)]
     Serve(Box<Settings>),
+    /// Look at what a broker keeps on disk
+    #[command(subcommand)]
+    Log(log::Task),
 }
 
 const SERVE_AFTER_HELP: &str = "\
@@ -67,17 +73,22 @@ pub(crate) struct Failure {
     pub(crate) exit_code: ExitCode,
 }
 
-/// The exit code of a command line or setting that is wrong, as clap has it.
+/// The exit code of a command line or setting that is wrong, as clap has it; and of a directory that is not what it should be.
 const EXIT_MISCONFIGURED: u8 = 2;
 
 /// Runs what the command line asks for. Wrong flags, `--help` and `--version` end the process from within.
 pub(crate) fn run() -> Result<(), Failure> {
+    let misconfigured = |reason| Failure { reason, exit_code: ExitCode::from(EXIT_MISCONFIGURED) };
+    let failed = |reason| Failure { reason, exit_code: ExitCode::FAILURE };
     match Cli::parse().verb {
         Verb::Serve(flags) => {
-            let misconfigured = |reason| Failure { reason, exit_code: ExitCode::from(EXIT_MISCONFIGURED) };
             let config = Config::load(*flags, &Machine::inspect()).map_err(misconfigured)?;
-            serve::run(config).map_err(|reason| Failure { reason, exit_code: ExitCode::FAILURE })
+            serve::run(config).map_err(failed)
         }
+        Verb::Log(task) => match log::run(&task).map_err(misconfigured)? {
+            Outcome::Sound => Ok(()),
+            Outcome::Damaged(reason) => Err(failed(reason)),
+        },
     }
 }
 

@@ -63,6 +63,7 @@ impl Config {
         }
         refuse_duplicate("user", broker.users.iter().map(|user| &user.name))?;
         refuse_duplicate("vhost", &broker.vhosts)?;
+        broker.durability = settings.durability.map_or(broker.durability, |confirmed| confirmed.0);
         let data_dir: PathBuf = settings.data_dir.unwrap_or_else(|| "data".into());
         broker.data_dir = Some(data_dir.clone());
         Ok(Self {

@@ -4,6 +4,7 @@
 
 mod cli;
 mod config;
+mod log;
 mod logging;
 mod machine;
 mod serve;

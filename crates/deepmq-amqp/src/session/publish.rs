@@ -12,6 +12,7 @@ use crate::codec::frame::{self, HEADER_BYTES, Kind};
 use crate::codec::method::basic;
 use crate::codec::publish::{PublishArgs, split_address};
 use crate::codec::{Frame, ReplyCode};
+use crate::goal::Goal;
 use crate::translate::{self, PropertyRules};
 use bytes::Bytes;
 use deepmq_broker::BatchSize;
@@ -19,7 +20,6 @@ use deepmq_broker::events::Event;
 use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use deepmq_model::message::bytes::Reader;
 use deepmq_model::message::{properties, table};
-use deepmq_storage::Lsn;
 use smallvec::SmallVec;
 
 /// Bytes that lie in what was read, or in the batch's own memory.
@@ -326,7 +326,7 @@ impl Session {
     }
 
     /// Hands what was gathered to the queues, and confirms it. Returns what must be durable before anybody is told.
-    pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Lsn> {
+    pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Goal> {
         let Batch { messages, router, journalling, confirms } = &mut self.batch;
         if messages.entries.is_empty() {
             return None;
@@ -342,20 +342,21 @@ impl Session {
             if let Some(ticket) = published.ticket {
                 tickets.push((bucket.queue.clone(), ticket));
             }
-            if let (Some(number), Some(first)) = (bucket.queue.number(), published.first) {
+            let queue = bucket.queue.number().zip(bucket.queue.durability());
+            if let (Some(queue), Some(first)) = (queue, published.first) {
                 let entries =
                     bucket.messages.iter().filter_map(|&at| Some((at, messages.entries.get(at as usize)?)));
                 let kept = |entry: &Entry| entry.persistent.then(|| messages.message(entry, input));
-                journalling.place(number, first, entries.map(|(at, entry)| (at, kept(entry))));
+                journalling.place(queue, first, entries.map(|(at, entry)| (at, kept(entry))));
             }
         });
-        let lsn = durable.and_then(|durable| journalling.append(durable));
-        if let Some((lsn, true)) = lsn {
-            self.disk_behind = Some(lsn);
+        let appended = durable.and_then(|durable| journalling.append(durable));
+        if let Some((goal, true)) = appended {
+            self.disk_behind = Some(goal);
         }
-        let lsn = lsn.map(|(lsn, _)| lsn);
-        self.confirming.add(lsn, confirms.drain(..), &self.outbox);
+        let goal = appended.map(|(goal, _)| goal);
+        self.confirming.add(goal, confirms.drain(..), &self.outbox);
         messages.clear();
-        lsn
+        goal
     }
 }

@@ -91,8 +91,8 @@ impl Session {
         settled?;
         match kept {
             // It says that the messages are safe, as a confirm would.
-            Some(lsn) => {
-                self.outbox.write_after(lsn, |frames| tx::CommitOk {}.encode(number, &mut frames.buf));
+            Some(goal) => {
+                self.outbox.write_after(goal, |frames| tx::CommitOk {}.encode(number, &mut frames.buf));
             }
             None => self.send(number, tx::CommitOk {}),
         }

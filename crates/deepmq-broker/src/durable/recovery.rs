@@ -2,8 +2,8 @@
 //!
 //! Owns the way from the store's numbers back to messages. Must not know queues at run time.
 
-use super::DurableError;
 use super::change::Change;
+use super::{DurableError, QueueNames};
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use bytes::Bytes;
 use deepmq_model::queue::{Position, PositionSet};
@@ -56,8 +56,10 @@ impl Recovery {
         if found.torn_bytes > 0 {
             tracing::info!(bytes = found.torn_bytes, "cut off what a crash left unfinished in the journal");
         }
+        let names = names(&found);
         for damage in &found.damage {
-            tracing::error!(%damage, "the data directory is damaged, the rest is served");
+            let damage = damage.describe(|queue| names.describe(queue));
+            tracing::error!(damage, "the data directory is damaged, the rest is served");
         }
         Ok(Self { store: store.clone(), found, changes })
     }
@@ -114,4 +116,15 @@ fn positions(ranges: impl Iterator<Item = Range<u64>>) -> PositionSet {
     let mut set = PositionSet::default();
     ranges.for_each(|range| set.insert_range(Position(range.start), Position(range.end)));
     set
+}
+
+/// The names of queues, as far as they are known.
+fn names(found: &Recovered) -> QueueNames {
+    let mut names = QueueNames::default();
+    let changes = found.topology.iter().map(|(_, bytes)| bytes);
+    for bytes in found.snapshot.iter().chain(changes) {
+        // Whoever needs the topology itself says what is wrong with it.
+        let _ = names.learn(bytes);
+    }
+    names
 }

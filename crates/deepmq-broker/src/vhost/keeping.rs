@@ -10,9 +10,10 @@ use crate::queue::{Queue, StoredAs};
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
 use deepmq_model::topology::{
-    Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology, TopologyError,
+    self as model, Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology,
+    TopologyError,
 };
-use deepmq_storage::Lsn;
+use deepmq_storage::{Durability, Lsn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,10 +42,16 @@ impl Vhost {
         self.keeping.as_ref().map(|keeping| Lsn(keeping.last.load(Relaxed)))
     }
 
-    /// How a new queue is known to the store.
-    pub(super) fn stored_as(&self, survives: bool) -> Option<StoredAs> {
-        let durable = &self.keeping.as_ref()?.durable;
-        Some(StoredAs { durable: durable.clone(), number: durable.new_number(), survives })
+    /// How a new queue is known to the store; `declared` if it is durable.
+    pub(super) fn stored_as(&self, declared: Option<&model::Queue>) -> Option<StoredAs> {
+        let number = self.keeping.as_ref()?.durable.new_number();
+        self.known_as(number, declared)
+    }
+
+    fn known_as(&self, number: u64, declared: Option<&model::Queue>) -> Option<StoredAs> {
+        let durable = self.keeping.as_ref()?.durable.clone();
+        let durability = declared.map_or(Durability::Os, |declared| durable.durability(&declared.settings));
+        Some(StoredAs { durable, number, survives: declared.is_some(), durability })
     }
 
     /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
@@ -126,25 +133,23 @@ impl Vhost {
             What::Queue { name, number, auto_delete, arguments } => {
                 // The last word on a name counts: a snapshot may tell of a later queue than the journal after it.
                 if let Some(id) = topology.find_queue(&name) {
-                    catalogue.set(id, Some(self.kept_queue(&name, number)));
+                    let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                    catalogue.set(id, Some(queue));
                     return Ok(());
                 }
                 let spec =
                     QueueSpec { durable: true, exclusive: false, auto_delete, server_named: true, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
-                catalogue.set(id, Some(self.kept_queue(&name, number)));
+                let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                catalogue.set(id, Some(queue));
             }
         }
         self.publish_generation(&catalogue);
         Ok(())
     }
 
-    fn kept_queue(&self, name: &Name, number: u64) -> Arc<Queue> {
-        let stored = self.keeping.as_ref().map(|keeping| StoredAs {
-            durable: keeping.durable.clone(),
-            number,
-            survives: true,
-        });
+    fn kept_queue(&self, declared: Option<&model::Queue>, name: &Name, number: u64) -> Arc<Queue> {
+        let stored = self.known_as(number, declared);
         Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored)
     }
 

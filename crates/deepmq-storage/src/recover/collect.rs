@@ -7,10 +7,10 @@ use std::io;
 use std::ops::Range;
 
 use super::queues::Queues;
-use super::{Damage, Found, Recovered, RecoveredQueue, read_queues};
+use super::{Damage, Found, LostMessages, Recovered, RecoveredQueue, read_queues};
 use crate::RangeSet;
 use crate::data_dir::DataDir;
-use crate::journal::{Location, outline, replay};
+use crate::journal::{Location, Lost, outline, replay};
 use crate::record::{Batch, Content, Lsn, QueueState};
 use crate::snapshot::{self, Snapshot};
 
@@ -62,11 +62,11 @@ pub(crate) fn find(dir: &DataDir) -> io::Result<Found> {
     };
     queues.states.drain(..).for_each(|state| sum.state(state));
     let files = replay(dir, &outline, |at, lsn, content| sum.see(at, lsn, content))?;
-    let lost = outline.lost.iter().cloned();
-    damage.extend(lost.map(|lost| Damage::Journal {
-        file: lost.path,
-        bytes: lost.bytes,
-        records: lost.lsns,
+    damage.extend(outline.lost.iter().map(|lost| Damage::Journal {
+        file: dir.layout.journal(lost.file),
+        bytes: lost.bytes.clone(),
+        records: lost.lsns.clone(),
+        lost: sum.lost_messages(lost, &queues),
     }));
     damage.extend(sum.missing(dir, &queues));
     let mut recovered = Recovered {
@@ -143,6 +143,20 @@ impl Sum {
         queue.counts.extend(state.counts);
     }
 
+    /// The messages that lost records may have told.
+    fn lost_messages(&self, lost: &Lost, queues: &Queues) -> Vec<LostMessages> {
+        if lost.lsns.is_empty() {
+            return Vec::new();
+        }
+        let living = self.queues.iter().filter(|(queue, _)| !self.deleted.contains(queue));
+        let of_queue = |(&queue, sum): (&u64, &QueueSum)| {
+            let segments = queues.segments.get(&queue).into_iter().flatten();
+            let sequences = sum.unknown_around((lost.file, lost.bytes.start), segments.map(|s| &s.sequences));
+            (!sequences.is_empty()).then_some(LostMessages { queue, sequences })
+        };
+        living.filter_map(of_queue).collect()
+    }
+
     /// Segments that are missing although something in them is needed.
     fn missing(&self, dir: &DataDir, queues: &Queues) -> Vec<Damage> {
         let missing = queues.missing.iter().filter_map(|(queue, segment)| {
@@ -158,6 +172,22 @@ impl Sum {
 }
 
 impl QueueSum {
+    /// The sequences of which nothing is known between those placed last before a place of the journal and first after it.
+    fn unknown_around<'s>(
+        &self,
+        (file, offset): (u64, u64),
+        segments: impl Iterator<Item = &'s RangeSet>,
+    ) -> Vec<Range<u64>> {
+        let before = |placed: &&Placed| (placed.at.file, placed.at.offset) < (file, offset);
+        let ends = self.placed.iter().filter(before).map(|placed| placed.sequences.end);
+        let starts = self.placed.iter().filter(|placed| !before(placed)).map(|placed| placed.sequences.start);
+        let window = ends.max().unwrap_or(0)..starts.min().unwrap_or(self.next);
+        let mut known = self.settled.clone();
+        segments.for_each(|sequences| known.extend(sequences));
+        self.placed.iter().for_each(|placed| known.insert(placed.sequences.clone()));
+        known.gaps(window).collect()
+    }
+
     fn conclude(mut self, queue: u64, in_segments: RangeSet) -> (RecoveredQueue, Vec<Placed>) {
         let mut gone = self.settled.clone();
         gone.extend(&in_segments);

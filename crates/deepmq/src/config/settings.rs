@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::accounts::{UserTable, VhostTable};
-use super::units::{ByteSize, Listen, LogFilter, Memory, Period, ThreadCount};
+use super::units::{ByteSize, Confirmed, Listen, LogFilter, Memory, Period, ThreadCount};
 
 /// Declares settings that may each be absent from a source, and how two sources are laid over each other.
 macro_rules! layer {
@@ -38,6 +38,11 @@ layer! {
         /// Keep everything in this directory, which belongs to one broker at a time [default: ./data]
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
+
+        /// What a confirm means, where a queue's x-durability does not say it: "fsync", the message is on the disk and
+        /// outlives the machine's end; "os", it is with the operating system and outlives the broker's [default: fsync]
+        #[arg(long, value_name = "fsync|os")]
+        durability: Option<Confirmed>,
 
         /// Listen for AMQP 0-9-1 here; port 0 takes any free one, "off" listens not at all [default: 127.0.0.1:5672]
         #[arg(long, value_name = "HOST:PORT|off")]

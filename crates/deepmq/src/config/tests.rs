@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use deepmq_broker::users::VhostAccess;
+use deepmq_storage::Durability;
 
 use super::*;
 
@@ -85,11 +86,21 @@ fn every_default_the_help_names_is_the_default() {
         assert_eq!(config.amqp, untouched.amqp);
         assert_eq!(config.data_dir.file_name(), untouched.data_dir.file_name());
         assert_eq!(config.log, untouched.log);
+        assert_eq!(config.broker.durability, untouched.broker.durability);
         assert_eq!(config.broker.product, untouched.broker.product);
         assert_eq!(config.broker.limits, untouched.broker.limits, "{flag}");
         compared += 1;
     }
-    assert_eq!(compared, 21);
+    assert_eq!(compared, 22);
+}
+
+#[test]
+fn what_a_confirm_means_is_set_in_each_source() {
+    let durability = |settings| resolve(settings).broker.durability;
+    assert_eq!(durability(flags(&["--durability", "os"])), Durability::Os);
+    assert_eq!(durability(environment(&[("DEEPMQ_DURABILITY", "os")]).unwrap()), Durability::Os);
+    assert_eq!(durability(file::parse("durability = 'os'").unwrap()), Durability::Os);
+    assert_eq!(durability(Settings::default()), Durability::Fsync);
 }
 
 #[test]
@@ -150,6 +161,7 @@ fn a_wrong_file_is_answered_with_what_is_wrong() {
     check("[limits]\nhandshake-timeout = 10", "write a time as");
     check("[limits]\nframe-bytes-max = 100", "frame-bytes-max must be at least 4096");
     check("[limits]\nchannels-per-connection-max = 65536", "65536");
+    check("durability = 'disk'", "write fsync or os");
     check("worker-threads = 0", "write a whole number from 1 to 1024");
     check("worker-threads = 100000", "write a whole number from 1 to 1024");
     check("[[user]]\nname = 'ann'", "user \"ann\": give one of password and password-hash");

@@ -2,12 +2,14 @@
 //!
 //! Owns how each is written; the same in a flag, a variable and the file. Must not know which setting uses it.
 
+mod confirmed;
 mod listen;
 mod log_filter;
 mod size;
 mod thread_count;
 mod time;
 
+pub(crate) use confirmed::Confirmed;
 pub(crate) use listen::Listen;
 pub(crate) use log_filter::LogFilter;
 pub(crate) use size::{ByteSize, Memory};

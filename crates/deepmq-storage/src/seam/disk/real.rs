@@ -5,14 +5,15 @@
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Read, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{Errno, pwritev};
+use rustix::process::geteuid;
 
-use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
 
 /// The machine's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,6 +76,10 @@ impl Disk for RealDisk {
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let facts = statvfs(dir)?;
         Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    }
+
+    fn owner(&self, path: &Path) -> io::Result<Owner> {
+        Ok(Owner { of_file: fs::metadata(path)?.uid(), of_process: geteuid().as_raw() })
     }
 }
 

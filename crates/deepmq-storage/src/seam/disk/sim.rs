@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
 use crate::seam::SeededRandom;
 use inode::{Change, Inode};
 use names::{Names, Node};
@@ -22,6 +22,7 @@ use names::{Names, Node};
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk {
     world: Arc<Mutex<World>>,
+    syncs_go_on: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +35,8 @@ struct World {
     crash_at: Option<u64>,
     read_only: bool,
     free_bytes: Option<u64>,
+    owner: Option<Owner>,
+    syncs_held: bool,
 }
 
 /// `EIO` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
@@ -103,6 +106,17 @@ impl SimDisk {
         self.world().free_bytes = Some(bytes);
     }
 
+    /// Lets every sync of a file wait until this is taken back, as a disk that is busy does.
+    pub fn hold_syncs(&self, hold: bool) {
+        self.world().syncs_held = hold;
+        self.syncs_go_on.notify_all();
+    }
+
+    /// What [`Disk::owner`] says from now on; at first everything is root's.
+    pub fn set_owner(&self, owner: Owner) {
+        self.world().owner = Some(owner);
+    }
+
     /// What the disk holds after a crash now: all that was synced, and of the rest what the seed says. Seeds that
     /// differ in the last two bits differ in kind: nothing, everything, a prefix of what was not synced with its last
     /// write torn, or any set of 512-byte sectors; the next two bits say the same of names. No lock is held.
@@ -114,7 +128,7 @@ impl SimDisk {
         let inodes =
             world.inodes.iter().map(|(&number, inode)| (number, inode.survivor(seed % 4, &random))).collect();
         let survivor = World { names, inodes, ..World::default() };
-        Self { world: Arc::new(Mutex::new(survivor)) }
+        Self { world: Arc::new(Mutex::new(survivor)), ..Self::default() }
     }
 
     /// A copy of the disk as a process sees it now, synced or not: what a killed process leaves to the next.
@@ -256,6 +270,12 @@ impl Disk for SimDisk {
     fn free_bytes(&self, _: &Path) -> io::Result<u64> {
         Ok(self.world().free_bytes.unwrap_or(1 << 40))
     }
+
+    fn owner(&self, path: &Path) -> io::Result<Owner> {
+        let world = self.world();
+        world.names.node(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(world.owner.unwrap_or(Owner { of_file: 0, of_process: 0 }))
+    }
 }
 
 struct SimLock {
@@ -305,6 +325,8 @@ impl DiskFile for SimFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        let held = self.disk.syncs_go_on.wait_while(self.disk.world(), |world| world.syncs_held);
+        drop(held);
         self.change(Inode::sync)
     }
 
