@@ -89,8 +89,8 @@ impl Backlog {
                     block.hollow();
                 }
                 self.bytes = self.bytes + block.bytes() - before;
-                self.blocks.push_back(block);
-                block = Block::new(at, size.count, size.bytes);
+                let next = block.next(at, size);
+                self.blocks.push_back(std::mem::replace(&mut block, next));
                 before = 0;
             }
             block.push(&message);

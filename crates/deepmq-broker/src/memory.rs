@@ -70,12 +70,17 @@ impl Memory {
 
     /// Whether even messages that will soon be needed are to be paged out.
     pub(crate) fn is_short(&self) -> bool {
-        self.used() >= self.pool / 4 * 3
+        self.used() >= self.pool / 8 * 5
     }
 
     /// Whether publishers should wait for messages to be paged out.
     pub fn is_tight(&self) -> bool {
-        self.used() >= self.pool
+        self.used() >= self.tight_at()
+    }
+
+    /// A quarter of the pool is left for what is on its way when publishers are told to wait.
+    fn tight_at(&self) -> usize {
+        self.pool / 4 * 3
     }
 
     /// Waits until enough is paged out.
@@ -137,7 +142,7 @@ impl Memory {
             return;
         }
         let before = self.used.fetch_sub(from - to, Relaxed);
-        if before >= self.pool && before - (from - to) < self.pool {
+        if before >= self.tight_at() && before - (from - to) < self.tight_at() {
             self.eased.notify_waiters();
         }
         if before > self.resume_at() && before - (from - to) <= self.resume_at() {
