@@ -76,9 +76,12 @@ impl Block {
         Self::of(first..first, Content::Open(packed))
     }
 
-    /// An empty block after this one is full: with room for as much, for what filled one block is likely to fill the next, and
-    /// memory that grows bit by bit is taken twice.
+    /// An empty block after this one. What filled one block is likely to fill the next, and memory that grows bit by bit is
+    /// taken twice: so it has room for as much.
     pub(super) fn next(&self, first: u64, size: BatchSize) -> Self {
+        if self.bytes() < BLOCK_BYTES / 2 {
+            return Self::new(first, size.count, size.bytes);
+        }
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
         Self::new(first, size.count.max(count + count / 8), size.bytes.max(BLOCK_BYTES))
     }
