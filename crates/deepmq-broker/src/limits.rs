@@ -39,8 +39,8 @@ pub struct Limits {
     pub output_buffer_bytes_max: usize,
     /// Memory of all messages held, in bytes. At the limit publishers are blocked until consumers have made room.
     pub ready_memory_bytes_max: usize,
-    /// Memory of messages in a durable broker, in bytes. Above half of it, those that are needed last are paged out to disk;
-    /// at the limit publishers are slowed down to the pace of that.
+    /// Memory of messages in a durable broker, in bytes. Those that are needed last are paged out to disk before it is
+    /// full, and publishers are slowed down to the pace of that.
     pub message_pool_bytes: usize,
     /// Time from accepting a connection to the end of its handshake. At the limit the connection is dropped.
     pub handshake_timeout: Duration,

@@ -70,7 +70,7 @@ impl Memory {
 
     /// Whether even messages that will soon be needed are to be paged out.
     pub(crate) fn is_short(&self) -> bool {
-        self.used() >= self.pool / 8 * 5
+        self.used() >= self.pool / 2
     }
 
     /// Whether publishers should wait for messages to be paged out.
@@ -78,9 +78,9 @@ impl Memory {
         self.used() >= self.tight_at()
     }
 
-    /// A quarter of the pool is left for what is on its way when publishers are told to wait.
+    /// The rest of the pool is for what is on its way when publishers are told to wait, to and from the disk.
     fn tight_at(&self) -> usize {
-        self.pool / 4 * 3
+        self.pool / 8 * 5
     }
 
     /// Waits until enough is paged out.
@@ -94,9 +94,9 @@ impl Memory {
         }
     }
 
-    /// Paging out begins at half of the pool.
+    /// Where paging out begins.
     fn page_out_at(&self) -> usize {
-        self.pool / 2
+        self.pool / 8 * 3
     }
 
     pub(crate) fn pager(&self) -> &Bell {
