@@ -17,6 +17,9 @@ pub struct Limits {
     pub channels_per_connection_max: u16,
     /// Consumers of one channel. One more is refused.
     pub consumers_per_channel_max: usize,
+    /// Users, vhosts, permissions, policies, parameters and limits together. One more is refused; what is there can always be
+    /// replaced.
+    pub registry_entries_max: usize,
     /// Queues of one vhost. Declaring one more is refused; existing ones go on working.
     pub queues_per_vhost_max: usize,
     /// Exchanges of one vhost beside the predeclared ones. Declaring one more is refused.
@@ -62,10 +65,11 @@ impl Limits {
     /// # Errors
     /// The first bound found to be wrong, by its name.
     pub fn check(&self) -> Result<(), LimitsError> {
-        let never_zero: [(&'static str, bool); 11] = [
+        let never_zero: [(&'static str, bool); 12] = [
             ("connections_max", self.connections_max == 0),
             ("channels_per_connection_max", self.channels_per_connection_max == 0),
             ("consumers_per_channel_max", self.consumers_per_channel_max == 0),
+            ("registry_entries_max", self.registry_entries_max == 0),
             ("queues_per_vhost_max", self.queues_per_vhost_max == 0),
             ("bindings_per_vhost_max", self.bindings_per_vhost_max == 0),
             ("table_depth_max", self.table_depth_max == 0),
@@ -96,6 +100,7 @@ impl Default for Limits {
             connections_max: 65_536,
             channels_per_connection_max: 2047,
             consumers_per_channel_max: 4096,
+            registry_entries_max: 100_000,
             queues_per_vhost_max: 100_000,
             exchanges_per_vhost_max: 20_000,
             bindings_per_vhost_max: 1_000_000,

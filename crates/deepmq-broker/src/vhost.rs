@@ -4,10 +4,12 @@
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
 mod keeping;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use keeping::give_back;
+pub(crate) use settings::VhostSettings;
 
 use keeping::Keeping;
 
@@ -21,8 +23,8 @@ use crate::memory::Memory;
 use crate::queue::{DeleteRefused, Queue};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::topology::{
-    self as model, Changes, Declared, Destination, Exchange, ExchangeSpec, QueueId, QueueSpec, Removed,
-    ResourceKind, RouteError, RouteSet, Topology, TopologyError,
+    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, QueueId, QueueSpec,
+    Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -43,6 +45,7 @@ pub struct Vhost {
 #[derive(Debug)]
 struct Catalogue {
     topology: Topology,
+    settings: VhostSettings,
     /// The running queues by their `QueueId`.
     queues: Vec<Option<Arc<Queue>>>,
 }
@@ -116,7 +119,11 @@ impl Vhost {
             memory,
             keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
-            catalogue: RwLock::new(Catalogue { topology, queues: Vec::new() }),
+            catalogue: RwLock::new(Catalogue {
+                topology,
+                settings: VhostSettings::default(),
+                queues: Vec::new(),
+            }),
         }
     }
 
@@ -163,6 +170,11 @@ impl Vhost {
         self.catalogue.read().topology.exchange(name).map(|_| ())
     }
 
+    /// The type of an exchange; none if there is none of that name.
+    pub fn exchange_kind(&self, name: &str) -> Option<ExchangeKind> {
+        self.catalogue.read().topology.find_exchange(name).map(|exchange| exchange.kind)
+    }
+
     /// Deletes an exchange; that there is none is fine.
     pub fn delete_exchange(&self, name: &str, if_unused: bool) -> Result<(), TopologyError> {
         let mut catalogue = self.write();
@@ -181,6 +193,7 @@ impl Vhost {
         by: ConnectionId,
     ) -> Result<(Arc<Queue>, Declared), TopologyError> {
         let mut catalogue = self.write();
+        let spec = catalogue.with_default_type(name, spec);
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
             let name: Name = name.into();
@@ -197,6 +210,11 @@ impl Vhost {
         self.publish_generation(&catalogue);
         let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
         Ok((queue, declared))
+    }
+
+    /// Whether there is a queue of this name, whoever it belongs to.
+    pub fn has_queue(&self, name: &str) -> bool {
+        self.catalogue.read().topology.find_queue(name).is_some()
     }
 
     /// The queue of a name, if this connection may use it.
@@ -363,7 +381,10 @@ impl Vhost {
     pub fn queues(&self) -> Vec<QueueInfo> {
         let catalogue = self.catalogue.read();
         let queues = catalogue.topology.queues();
-        queues.filter_map(|(id, queue)| Some(QueueInfo::new(queue, catalogue.queue(id)?))).collect()
+        let info = |(id, queue): (QueueId, &model::Queue)| {
+            Some(QueueInfo::new(queue, catalogue.queue(id)?, catalogue.policy_of(queue)))
+        };
+        queues.filter_map(info).collect()
     }
 
     /// Its exchanges.

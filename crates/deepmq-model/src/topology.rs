@@ -129,6 +129,11 @@ impl Topology {
         self.limits
     }
 
+    /// Sets how many queues there may be from now on; those there are stay.
+    pub fn limit_queues(&mut self, max: usize) {
+        self.limits.queues_max = max;
+    }
+
     fn changed(&mut self) {
         self.generation += 1;
     }

@@ -89,6 +89,7 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
         consumers_per_channel_max: given
             .consumers_per_channel_max
             .unwrap_or(default.consumers_per_channel_max),
+        registry_entries_max: given.registry_entries_max.unwrap_or(default.registry_entries_max),
         queues_per_vhost_max: given.queues_per_vhost_max.unwrap_or(default.queues_per_vhost_max),
         exchanges_per_vhost_max: given.exchanges_per_vhost_max.unwrap_or(default.exchanges_per_vhost_max),
         bindings_per_vhost_max: given.bindings_per_vhost_max.unwrap_or(default.bindings_per_vhost_max),

@@ -96,7 +96,7 @@ fn start(config: Config, seam: Seam) -> anyhow::Result<Broker> {
             "the data directory {} can not be used: {error}; choose another directory with --data-dir",
             dir.display()
         ),
-        StartError::Limits(_) | StartError::Users(_) => {
+        StartError::Limits(_) | StartError::Registry(_) | StartError::DuplicateUser(_) => {
             anyhow::Error::new(error).context("the broker can not start")
         }
     })

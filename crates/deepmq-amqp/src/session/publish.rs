@@ -5,7 +5,7 @@
 use super::channel::Mode;
 use super::content::{Content, Owned};
 use super::journalling::Journalling;
-use super::router::{Address, Router};
+use super::router::{Address, Router, Unroutable};
 use super::{Failure, Session};
 use crate::codec::content::{BASIC, Header};
 use crate::codec::frame::{self, HEADER_BYTES, Kind};
@@ -251,12 +251,12 @@ impl Session {
         mandatory: bool,
         input: &[u8],
     ) -> Result<(), Failure> {
+        if self.batch.messages.entries.is_empty() {
+            self.refresh_router()?;
+        }
         let vhost = self.vhost.as_ref().ok_or_else(|| Failure::wrong_phase("starting"))?;
         let rules = PropertyRules::new(self.user.as_deref(), self.broker.limits());
         let Batch { messages, router, .. } = &mut self.batch;
-        if messages.entries.is_empty() {
-            router.refresh(vhost.generation());
-        }
         let message = messages.message(&entry, input);
         translate::check_properties(message.properties, rules)?;
         let mut headers = || {
@@ -264,9 +264,13 @@ impl Session {
             table::decode(&mut Reader::new(encoded)).ok()
         };
         let place = index(messages.entries.len());
-        let queues = router
-            .put(vhost, address, &mut headers, place, message.packed_bytes())
-            .map_err(|error| translate::route_error(error, address.exchange, vhost.name()))?;
+        let queues =
+            router.put(vhost, address, &mut headers, place, message.packed_bytes()).map_err(|error| {
+                match error {
+                    Unroutable::Refused(refused) => translate::access_refused(refused),
+                    Unroutable::Route(error) => translate::route_error(error, address.exchange, vhost.name()),
+                }
+            })?;
         messages.entries.push(entry);
         if queues == 0 && mandatory {
             self.give_back(number, &entry, address, input);
@@ -279,6 +283,14 @@ impl Session {
             *last += 1;
             self.batch.confirm(number, *last);
         }
+        Ok(())
+    }
+
+    /// Forgets routes that a change of the topology or of permissions made wrong.
+    fn refresh_router(&mut self) -> Result<(), Failure> {
+        let generation = self.vhost.as_ref().map(|vhost| vhost.generation());
+        let access = self.access()?;
+        self.batch.router.refresh(generation.unwrap_or_default(), access);
         Ok(())
     }
 

@@ -95,6 +95,10 @@ layer! {
         #[arg(long, value_name = "N", hide_short_help = true)]
         consumers_per_channel_max: Option<usize>,
 
+        /// Users, vhosts, permissions, policies and parameters together [default: 100000]
+        #[arg(long, value_name = "N", hide_short_help = true)]
+        registry_entries_max: Option<usize>,
+
         /// Queues of a vhost [default: 100000]
         #[arg(long, value_name = "N", hide_short_help = true)]
         queues_per_vhost_max: Option<usize>,
