@@ -242,8 +242,7 @@ impl Session {
     /// Looks at what was gathered from this read.
     fn finish_read(&mut self, input: &[u8]) {
         self.flush_acks();
-        // What waits for the journal here waits in `confirming`.
-        let _ = self.flush_batch(input);
+        self.flush_batch(input);
         self.wakes.wake();
     }
 

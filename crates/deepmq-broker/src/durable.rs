@@ -137,6 +137,11 @@ impl Durable {
         ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
     }
 
+    /// How far messages must have come before they are confirmed, in queues that do not say it themselves.
+    pub fn default_durability(&self) -> Durability {
+        self.durability
+    }
+
     /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
     pub(crate) fn durability(&self, arguments: &QueueArguments) -> Durability {
         match arguments.durability {

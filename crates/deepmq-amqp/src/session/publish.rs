@@ -337,14 +337,21 @@ impl Session {
         }
     }
 
-    /// Hands what was gathered to the queues, and confirms it. Returns what must be durable before anybody is told.
-    pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Goal> {
-        let Batch { messages, router, journalling, confirms } = &mut self.batch;
+    /// Hands what was gathered to the queues, and confirms it.
+    pub(super) fn flush_batch(&mut self, input: &[u8]) {
+        if self.hand_over(input) {
+            let goal = self.journal();
+            self.confirming.add(goal, self.batch.confirms.drain(..), &self.outbox);
+        }
+    }
+
+    /// Hands what was gathered to the queues; false: there was nothing.
+    pub(super) fn hand_over(&mut self, input: &[u8]) -> bool {
+        let Batch { messages, router, journalling, .. } = &mut self.batch;
         if messages.entries.is_empty() {
-            return None;
+            return false;
         }
         self.published = true;
-        let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
@@ -362,13 +369,28 @@ impl Session {
                 journalling.place(queue, first, entries.map(|(at, entry)| (at, kept(entry))));
             }
         });
-        let appended = durable.and_then(|durable| journalling.append(durable));
-        if let Some((goal, true)) = appended {
+        messages.clear();
+        true
+    }
+
+    /// Journals what was handed over. Returns what must be reached before anybody is told.
+    pub(super) fn journal(&mut self) -> Option<Goal> {
+        let (goal, behind) = self.batch.journalling.append(self.broker.durable()?)?;
+        if behind {
             self.disk_behind = Some(goal);
         }
-        let goal = appended.map(|(goal, _)| goal);
-        self.confirming.add(goal, confirms.drain(..), &self.outbox);
-        messages.clear();
-        goal
+        Some(goal)
+    }
+
+    /// Takes back what was gathered and not handed over.
+    pub(super) fn drop_batch(&mut self) {
+        self.batch.messages.clear();
+        self.batch.router.drain(|_| {});
+    }
+
+    /// Journals settlements together with what was handed over before them.
+    pub(super) fn journal_with_settlements(&mut self) -> Option<Goal> {
+        self.batch.journalling.take_settlements(&mut self.wakes, self.broker.durable()?);
+        self.journal()
     }
 }

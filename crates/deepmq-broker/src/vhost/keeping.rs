@@ -241,7 +241,7 @@ pub(crate) fn give_back(
         };
         kept.stored.before(kept.next).for_each(|range| queue.restore_stored(range));
         let (returned, fresh) = divide(&kept.messages, &kept.handed_out, !recovery.is_clean());
-        queue.restored(kept.next, returned, fresh);
+        queue.restored(kept.next, returned, fresh, &kept.returns);
     }
     Ok((messages, unknown))
 }

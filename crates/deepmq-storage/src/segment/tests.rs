@@ -141,7 +141,7 @@ fn a_segment_and_its_checkpoint_have_the_bytes_the_format_documents_show() {
         queue: QUEUE,
         next: 18,
         settled: std::iter::once(0..16).collect(),
-        counts: vec![(16, 1)],
+        counts: vec![(16..17, 1)],
     };
     let checkpoint = crate::checkpoint::encode(0x1122_3344_5566_7788, &state, queue.segments.values());
     assert_eq!(hex(&checkpoint), shown(include_str!("../../../../docs/format/checkpoint.md")));
