@@ -4,7 +4,7 @@
 //! of whoever starts the broker.
 
 use deepmq_model::Name;
-use deepmq_storage::Durability;
+use deepmq_storage::{Durability, Options as StorageOptions};
 use std::path::PathBuf;
 
 use crate::limits::Limits;
@@ -20,6 +20,8 @@ pub struct BrokerConfig {
     /// How far a persistent message must have come before it is confirmed, in queues that do not say it themselves with
     /// `x-durability`. Changes of the topology are synced in any case.
     pub durability: Durability,
+    /// Sizes of the files it is kept in.
+    pub storage: StorageOptions,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -39,6 +41,7 @@ impl Default for BrokerConfig {
             limits: Limits::default(),
             data_dir: None,
             durability: Durability::Fsync,
+            storage: StorageOptions::default(),
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

@@ -6,20 +6,23 @@
 //! In: [`Durable::record`] for changes of the topology, [`Durable::append`] for messages. Out: the journal, to wait for.
 
 pub(crate) mod change;
+mod disk_alarm;
 mod housekeeping;
 mod names;
 mod recovery;
 mod settled;
 
+pub use disk_alarm::DiskAlarm;
 pub use names::{QueueName, QueueNames};
 pub(crate) use recovery::{Kept, Recovery};
 pub(crate) use settled::Settled;
 
+use crate::config::BrokerConfig;
 use change::Change;
 use deepmq_model::topology::{DurabilityMode, QueueArguments};
 
 use deepmq_storage::{
-    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
+    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
     StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
@@ -62,6 +65,7 @@ pub struct Durable {
     numbers: Seam,
     /// That of queues that do not say it themselves.
     durability: Durability,
+    disk: Arc<DiskAlarm>,
 }
 
 impl Durable {
@@ -69,11 +73,12 @@ impl Durable {
     pub(crate) fn open(
         seam: &Seam,
         dir: &Path,
-        durability: Durability,
+        config: &BrokerConfig,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
-        let (store, found) = Store::open(seam, dir, Options::default())?;
+        let (store, found) = Store::open(seam, dir, config.storage.clone())?;
         let store = Arc::new(store);
         let recovery = Recovery::read(&store, found)?;
+        let disk = DiskAlarm::new(config.limits.disk_free_bytes_min, &store);
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;
         let durable = Self {
@@ -82,7 +87,8 @@ impl Durable {
             writer: Mutex::new(Some(writer)),
             housekeeper: Mutex::new(None),
             numbers: seam.clone(),
-            durability,
+            durability: config.durability,
+            disk,
         };
         Ok((Arc::new(durable), recovery))
     }
@@ -90,6 +96,11 @@ impl Durable {
     /// The journal, to wait for.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
+    }
+
+    /// The alarm for a disk that fills up.
+    pub fn disk(&self) -> &Arc<DiskAlarm> {
+        &self.disk
     }
 
     /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
@@ -120,18 +131,26 @@ impl Durable {
         self.journal.append(batch.finish(), durability)
     }
 
-    /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept.
+    /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept. Without space for
+    /// that they are.
     pub(crate) fn snapshot(&self, tell: impl FnOnce() -> Vec<Change>) -> Result<(), StorageFailure> {
-        write_snapshot(&self.store, tell)
+        match write_snapshot(&self.store, tell) {
+            Err(failure) if failure.is_out_of_space() => {
+                tracing::warn!(%failure, "no snapshot of the topology is made, the journal has it all");
+                Ok(())
+            }
+            written => written,
+        }
     }
 
-    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot.
+    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot. On a
+    /// full disk both are left for a later start, for consumers are what makes room.
     pub(crate) fn begin(
         &self,
         unknown: &[u64],
         tell: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), DurableError> {
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && !self.disk.is_on() {
             let lsn = self.record(&[], unknown)?;
             self.journal.wait(lsn, Durability::Fsync)?;
             unknown.iter().try_for_each(|&queue| self.store.delete_queue(queue))?;
@@ -141,7 +160,8 @@ impl Durable {
 
     /// Starts to sync now and then, and to give up journal files that are needed no more.
     pub(crate) fn keep_house(self: &Arc<Self>, house: impl House) -> Result<(), DurableError> {
-        let housekeeper = Housekeeper::start(self.store.clone(), house).map_err(DurableError::Thread)?;
+        let housekeeper =
+            Housekeeper::start(self.store.clone(), self.disk.clone(), house).map_err(DurableError::Thread)?;
         *self.housekeeper.lock() = Some(housekeeper);
         Ok(())
     }

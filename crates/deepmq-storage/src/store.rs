@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod open;
+mod reserve;
 
 #[cfg(test)]
 mod tests;
@@ -147,6 +148,11 @@ impl Store {
             self.dir.sync_dir(&self.dir.layout.queues_dir())?;
         }
         self.journal.recycle_oldest()
+    }
+
+    /// Bytes of one journal file, but for longer ones of long records.
+    pub fn journal_file_bytes(&self) -> usize {
+        usize::try_from(self.options.journal_file_bytes).unwrap_or(usize::MAX)
     }
 
     /// Bytes in journal files.

@@ -102,6 +102,7 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
             .unwrap_or(Memory::Percent(40))
             .of(machine.memory_bytes)
             .saturating_usize(),
+        disk_free_bytes_min: given.disk_free_bytes_min.map_or(default.disk_free_bytes_min, |size| size.0),
         handshake_timeout: time(given.handshake_timeout, default.handshake_timeout),
         heartbeat_interval: time(given.heartbeat_interval, default.heartbeat_interval),
         events_buffered_max: given.events_buffered_max.unwrap_or(default.events_buffered_max),

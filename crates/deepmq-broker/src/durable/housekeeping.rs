@@ -3,10 +3,13 @@
 //! Owns when that is worth it: a file with few needed messages has them written again, one with many is left alone. Must not
 //! know how the store does it.
 
+use super::DiskAlarm;
 use super::change::Change;
 use crate::queue::Queue;
 use deepmq_model::queue::Position;
-use deepmq_storage::{AppendError, BatchBuilder, Blocker, Durability, QueueState, RangeSet, Reclaim, Store};
+use deepmq_storage::{
+    AppendError, BatchBuilder, Blocker, Durability, QueueState, RangeSet, Reclaim, StorageFailure, Store,
+};
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::io;
@@ -19,8 +22,9 @@ use std::time::Duration;
 const ROUND_INTERVAL: Duration = Duration::from_millis(200);
 /// The journal may be this long before any file is given up, in bytes.
 const JOURNAL_BYTES_MIN: u64 = 256 * 1024 * 1024;
-/// The oldest file is left alone if more than this of it is needed, in bytes: a quarter of a file.
-const PLACED_AGAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The oldest file is left alone if more than this part of a file is needed of it. Without room in the journal for that,
+/// it is given up only if nothing of it is needed.
+const PLACED_AGAIN_DIVISOR: usize = 4;
 
 /// What the housekeeper needs to know of the broker.
 pub(crate) trait House: Send + 'static {
@@ -39,7 +43,7 @@ pub(super) struct Housekeeper {
 }
 
 impl Housekeeper {
-    pub(super) fn start(store: Arc<Store>, house: impl House) -> io::Result<Self> {
+    pub(super) fn start(store: Arc<Store>, disk: Arc<DiskAlarm>, house: impl House) -> io::Result<Self> {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let seen = stop.clone();
         let run = move || {
@@ -47,7 +51,8 @@ impl Housekeeper {
             let mut stopped = stopped.lock();
             while !*stopped {
                 changed.wait_for(&mut stopped, ROUND_INTERVAL);
-                if let Err(error) = round(&store, &house) {
+                disk.look(&store);
+                if let Err(error) = round_with_reserve(&store, &disk, &house) {
                     // The broker stops for the failure itself, which all who wait for the journal are told.
                     tracing::error!(%error, "housekeeping has ended");
                     return;
@@ -74,12 +79,35 @@ impl Drop for Housekeeper {
     }
 }
 
-fn round(store: &Store, house: &impl House) -> Result<(), AppendError> {
+/// A round; if it finds no space, again at once with the space that is kept for that. What finds none then is done in a
+/// later round.
+fn round_with_reserve(store: &Store, disk: &DiskAlarm, house: &impl House) -> Result<(), AppendError> {
+    let Some(failure) = without_space(round(store, disk, house))? else { return Ok(()) };
+    tracing::debug!(%failure, "housekeeping uses the space that is kept for it");
+    store.use_reserve()?;
+    without_space(round(store, disk, house)).map(drop)
+}
+
+/// The failure, if it is but for want of space.
+fn without_space(outcome: Result<(), AppendError>) -> Result<Option<StorageFailure>, AppendError> {
+    match outcome {
+        Ok(()) => Ok(None),
+        Err(AppendError::Failed(failure)) if failure.is_out_of_space() => Ok(Some(failure)),
+        Err(error) => Err(error),
+    }
+}
+
+fn round(store: &Store, disk: &DiskAlarm, house: &impl House) -> Result<(), AppendError> {
     let journal = store.journal();
+    journal.make_room()?;
+    if !disk.is_on() {
+        store.keep_reserve()?;
+    }
     if journal.durable() < journal.appended() {
         journal.request_sync();
     }
-    while store.journal_bytes() > JOURNAL_BYTES_MIN && reclaim(store, house, PLACED_AGAIN_BYTES_MAX)? {}
+    let worth = if journal.is_short() { 1 } else { store.journal_file_bytes() / PLACED_AGAIN_DIVISOR };
+    while (store.journal_bytes() > JOURNAL_BYTES_MIN || disk.is_on()) && reclaim(store, house, worth)? {}
     Ok(())
 }
 

@@ -132,6 +132,10 @@ layer! {
         #[arg(long, value_name = "SIZE|PERCENT", hide_short_help = true)]
         ready_memory_bytes_max: Option<Memory>,
 
+        /// Free bytes on the data directory's disk below which publishers are blocked; 0 for none [default: 256MiB]
+        #[arg(long, value_name = "SIZE", hide_short_help = true)]
+        disk_free_bytes_min: Option<ByteSize>,
+
         /// Time for a connection's handshake [default: 10s]
         #[arg(long, value_name = "TIME", hide_short_help = true)]
         handshake_timeout: Option<Period>,
