@@ -139,7 +139,7 @@ impl Driver {
         }
         self.poll_timer(cx)?;
         self.poll_login(cx);
-        self.poll_memory(cx);
+        self.poll_room(cx);
         self.poll_durable(cx);
         self.poll_paged_in(cx);
         let read = match self.session.next() {
@@ -233,12 +233,15 @@ impl Driver {
         self.input.again(|bytes| session.handle(bytes));
     }
 
-    fn poll_memory(&mut self, cx: &mut Context<'_>) {
+    fn poll_room(&mut self, cx: &mut Context<'_>) {
         if !self.session.is_stalled() {
             return;
         }
-        let memory = self.shared.broker.memory().clone();
-        let free = self.free.get_or_insert_with(|| Box::pin(async move { memory.until_free().await }));
+        let broker = &self.shared.broker;
+        let free = self.free.get_or_insert_with(|| {
+            let broker = broker.clone();
+            Box::pin(async move { broker.until_publishing().await })
+        });
         if free.as_mut().poll(cx).is_ready() {
             self.free = None;
             self.session.handle_unblocked();

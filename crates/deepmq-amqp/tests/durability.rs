@@ -18,6 +18,7 @@ async fn start(disk: &SimDisk, durability: Durability) -> TestBroker {
     let configure = |config: &mut BrokerConfig| {
         config.data_dir = Some("/data".into());
         config.durability = durability;
+        config.storage.journal_file_bytes = 1 << 20;
     };
     TestBroker::start_on(seam, configure).await
 }

@@ -54,6 +54,17 @@ pub enum StartError {
     Durable(#[from] DurableError),
 }
 
+/// What there is too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// Memory for messages.
+    Memory,
+    /// Disk.
+    Disk,
+    /// Memory and disk.
+    Both,
+}
+
 /// What the broker holds at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
@@ -71,6 +82,21 @@ pub struct Status {
     pub message_bytes: usize,
     /// The bound on it.
     pub message_bytes_max: usize,
+    /// The disk that what is durable is on; none in a broker that keeps nothing.
+    pub disk: Option<DiskStatus>,
+    /// Publishers are blocked, for want of memory or disk.
+    pub publishers_blocked: bool,
+}
+
+/// The disk at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskStatus {
+    /// Bytes that are free, as of some hundred milliseconds ago.
+    pub free_bytes: u64,
+    /// The least of them, below which publishers are blocked.
+    pub free_bytes_min: u64,
+    /// The alarm is on: too few are free, or the journal has no room to go on.
+    pub alarm: bool,
 }
 
 #[derive(Debug)]
@@ -130,8 +156,7 @@ impl Broker {
             Some(_) => Memory::with_pool(max, pool),
             None => Memory::new(max),
         };
-        let open =
-            |dir: &Path| Durable::open(&seam, dir, config.storage.clone(), config.durability, memory.clone());
+        let open = |dir: &Path| Durable::open(&seam, dir, &config, memory.clone());
         let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
         let broker = Self(Arc::new(Inner {
@@ -256,6 +281,25 @@ impl Broker {
     /// The durable side, if there is a data directory.
     pub fn durable(&self) -> Option<&Arc<Durable>> {
         self.0.durable.as_ref()
+    }
+
+    /// What publishers are to be blocked for, if they are.
+    pub fn shortage(&self) -> Option<Shortage> {
+        let disk = self.0.durable.as_ref().is_some_and(|durable| durable.disk().is_on());
+        match (self.0.memory.is_full(), disk) {
+            (false, false) => None,
+            (true, false) => Some(Shortage::Memory),
+            (false, true) => Some(Shortage::Disk),
+            (true, true) => Some(Shortage::Both),
+        }
+    }
+
+    /// Waits until publishers that were blocked may go on.
+    pub async fn until_publishing(&self) {
+        self.0.memory.until_free().await;
+        if let Some(durable) = &self.0.durable {
+            durable.disk().until_off().await;
+        }
     }
 
     /// Waits until the data directory fails, if it ever does: from then on nothing becomes durable any more.
@@ -386,6 +430,12 @@ impl Broker {
             exchanges: vhosts.iter().map(|vhost| vhost.exchange_count()).sum(),
             message_bytes: self.0.memory.used(),
             message_bytes_max: self.0.memory.max(),
+            disk: self.0.durable.as_ref().map(|durable| DiskStatus {
+                free_bytes: durable.disk().free_bytes(),
+                free_bytes_min: durable.disk().free_bytes_min(),
+                alarm: durable.disk().is_on(),
+            }),
+            publishers_blocked: self.shortage().is_some(),
         }
     }
 }

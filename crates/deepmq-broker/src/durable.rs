@@ -6,23 +6,26 @@
 //! In: [`Durable::record`] for changes of the topology, [`Durable::append`] for messages. Out: the journal, to wait for.
 
 pub(crate) mod change;
+mod disk_alarm;
 mod housekeeping;
 mod names;
 mod reading;
 mod recovery;
 mod settled;
 
+pub use disk_alarm::DiskAlarm;
 pub use names::{QueueName, QueueNames};
 pub(crate) use recovery::Recovery;
 pub(crate) use settled::Settled;
 
+use crate::config::BrokerConfig;
 use crate::memory::Memory;
 use crate::queue::Queue;
 use change::Change;
 use deepmq_model::queue::Position;
 use deepmq_model::topology::{DurabilityMode, QueueArguments};
 use deepmq_storage::{
-    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
+    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
     SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
@@ -70,6 +73,7 @@ pub struct Durable {
     numbers: Seam,
     /// That of queues that do not say it themselves.
     durability: Durability,
+    disk: Arc<DiskAlarm>,
 }
 
 impl Durable {
@@ -77,13 +81,13 @@ impl Durable {
     pub(crate) fn open(
         seam: &Seam,
         dir: &Path,
-        sizes: Options,
-        durability: Durability,
+        config: &BrokerConfig,
         memory: Arc<Memory>,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
-        let (store, found) = Store::open(seam, dir, sizes)?;
+        let (store, found) = Store::open(seam, dir, config.storage.clone())?;
         let store = Arc::new(store);
         let recovery = Recovery::read(&store, found)?;
+        let disk = DiskAlarm::new(config.limits.disk_free_bytes_min, &store);
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;
         let reader = PageReader::start(store.clone()).map_err(DurableError::Thread)?;
@@ -96,7 +100,8 @@ impl Durable {
             memory,
             forgotten: Mutex::default(),
             numbers: seam.clone(),
-            durability,
+            durability: config.durability,
+            disk,
         };
         Ok((Arc::new(durable), recovery))
     }
@@ -137,6 +142,11 @@ impl Durable {
         ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
     }
 
+    /// The alarm for a disk that fills up.
+    pub fn disk(&self) -> &Arc<DiskAlarm> {
+        &self.disk
+    }
+
     /// How far messages must have come before they are confirmed, in queues that do not say it themselves.
     pub fn default_durability(&self) -> Durability {
         self.durability
@@ -170,18 +180,26 @@ impl Durable {
         self.journal.append(batch.finish(), durability)
     }
 
-    /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept.
+    /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept. Without space for
+    /// that they are.
     pub(crate) fn snapshot(&self, tell: impl FnOnce() -> Vec<Change>) -> Result<(), StorageFailure> {
-        write_snapshot(&self.store, tell)
+        match write_snapshot(&self.store, tell) {
+            Err(failure) if failure.is_out_of_space() => {
+                tracing::warn!(%failure, "no snapshot of the topology is made, the journal has it all");
+                Ok(())
+            }
+            written => written,
+        }
     }
 
-    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot.
+    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot. On a
+    /// full disk both are left for a later start, for consumers are what makes room.
     pub(crate) fn begin(
         &self,
         unknown: &[u64],
         tell: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), DurableError> {
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && !self.disk.is_on() {
             let lsn = self.record(&[], unknown)?;
             self.journal.wait(lsn, Durability::Fsync)?;
             unknown.iter().try_for_each(|&queue| self.store.delete_queue(queue))?;

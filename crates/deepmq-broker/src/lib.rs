@@ -23,7 +23,7 @@ pub mod users;
 pub mod vhost;
 
 pub use backlog::{BatchSize, decode_page};
-pub use broker::{Broker, StartError, Status};
+pub use broker::{Broker, DiskStatus, Shortage, StartError, Status};
 pub use config::BrokerConfig;
 pub use ledger::{Ledger, SourceId, UnknownTag};
 pub use limits::Limits;

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod open;
+mod reserve;
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ enum Verb {
     ///
     /// Prints one line per listener on standard output once it accepts connections; logs go to standard error.
     /// SIGTERM and SIGINT close every connection properly and stop the broker; a second one stops it at once.
-    #[command(after_help = SERVE_AFTER_HELP)]
+    #[command(after_help = SERVE_AFTER_HELP, allow_negative_numbers = true)]
     Serve(Box<Settings>),
     /// Look at what a broker keeps on disk
     #[command(subcommand)]

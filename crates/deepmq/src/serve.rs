@@ -33,6 +33,12 @@ const ACCEPT_BACKLOG_MAX: i32 = 4096;
 /// Runs a broker until a signal stops it.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     logging::start(config.log.clone());
+    for variable in &config.unknown_variables {
+        warn!(
+            variable,
+            "this variable of the environment is no setting; see `deepmq serve --help` for those there are"
+        );
+    }
     match machine::raise_open_files() {
         Ok(open_files_max) => info!(?open_files_max, "open files"),
         Err(error) => warn!(%error, "the limit of open files stays as it is"),

@@ -54,7 +54,8 @@ impl Housekeeper {
             while !stopped.load(Relaxed) {
                 bell.pager().wait(ROUND_INTERVAL);
                 let Some(durable) = durable.upgrade() else { return };
-                if let Err(error) = round(&durable, &house, &mut segments) {
+                durable.disk.look(&durable.store);
+                if let Err(error) = round_with_reserve(&durable, &house, &mut segments) {
                     // The broker stops for the failure itself, which all who wait for the journal are told.
                     tracing::error!(%error, "housekeeping has ended");
                     return;
@@ -80,17 +81,46 @@ impl Drop for Housekeeper {
     }
 }
 
+/// A round; if it finds no space, again at once with the space that is kept for that. What finds none then is done in a
+/// later round.
+fn round_with_reserve(
+    durable: &Durable,
+    house: &impl House,
+    segments: &mut Segments,
+) -> Result<(), AppendError> {
+    let Some(failure) = without_space(round(durable, house, segments))? else { return Ok(()) };
+    tracing::debug!(%failure, "housekeeping uses the space that is kept for it");
+    durable.store.use_reserve()?;
+    without_space(round(durable, house, segments)).map(drop)
+}
+
+/// The failure, if it is but for want of space.
+fn without_space(outcome: Result<(), AppendError>) -> Result<Option<StorageFailure>, AppendError> {
+    match outcome {
+        Ok(()) => Ok(None),
+        Err(AppendError::Failed(failure)) if failure.is_out_of_space() => Ok(Some(failure)),
+        Err(error) => Err(error),
+    }
+}
+
 fn round(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
     let journal = durable.journal();
+    journal.make_room()?;
+    let disk_is_low = durable.disk.is_on();
+    if !disk_is_low {
+        durable.store.keep_reserve()?;
+    }
     if journal.durable() < journal.appended() {
         journal.request_sync();
     }
-    if durable.memory().surplus() > 0 {
-        page_out(durable, &house.queues())?;
-    }
     durable.remove_forgotten()?;
     segments.reclaim(durable, house)?;
-    reclaim::journal(durable, house)
+    reclaim::journal(durable, house)?;
+    // Publishers wait while the disk is low, so that memory does not grow.
+    if durable.memory().surplus() > 0 && !disk_is_low {
+        page_out(durable, &house.queues())?;
+    }
+    Ok(())
 }
 
 /// Pages out until the pool is used as it should: the queues with most in memory first.

@@ -112,7 +112,11 @@ impl QueueSegments {
         let segment = self.segments.entry(number).or_default();
         segment.add(&reference);
         if segment.bytes >= self.segment_bytes {
-            self.seal(number)?;
+            match self.seal(number) {
+                // The block is there. The footer comes with the next one.
+                Err(failure) if failure.is_out_of_space() => {}
+                sealed => sealed?,
+            }
         }
         Ok(reference)
     }
@@ -149,10 +153,13 @@ impl QueueSegments {
                 (oldest.min(block.times.0), newest.max(block.times.1))
             }),
         };
-        segment.footer = Some(footer.offset);
-        segment.bytes = footer.end();
+        self.write(Kind::Footer, &footer, &[&index])?;
         self.open = None;
-        self.write(Kind::Footer, &footer, &[&index])
+        self.segments.entry(number).and_modify(|segment| {
+            segment.footer = Some(footer.offset);
+            segment.bytes = footer.end();
+        });
+        Ok(())
     }
 
     fn write(&self, kind: Kind, block: &BlockRef, content: &[&[u8]]) -> Result<(), StorageFailure> {

@@ -23,7 +23,7 @@ const SETTLED_PART: u64 = 8;
 /// Gives up what the journal has too much.
 pub(super) fn journal(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
     let long = JOURNAL_FILES_MIN * durable.store.options().journal_file_bytes;
-    while durable.store.journal_bytes() > long && reclaim_oldest(durable, house)? {}
+    while (durable.store.journal_bytes() > long || durable.disk.is_on()) && reclaim_oldest(durable, house)? {}
     Ok(())
 }
 
@@ -54,6 +54,10 @@ fn reclaim_oldest(durable: &Durable, house: &impl House) -> Result<bool, AppendE
         let Some(queue) = queues.get(&blocker.queue) else { continue };
         let end = Position(blocker.placed_end);
         let bytes = queue.unstored_bytes(end, PLACED_AGAIN_BYTES_MAX);
+        if bytes > 0 && durable.journal().is_short() {
+            // There is no room to write it anywhere else.
+            return Ok(false);
+        }
         if bytes >= PLACED_AGAIN_BYTES_MAX {
             queue.store_below(store, end)?;
         } else if bytes > 0 {

@@ -171,9 +171,16 @@ fn take_lock(path: &Path) -> io::Result<Result<File, Option<u32>>> {
         Err(Errno::WOULDBLOCK) => return Ok(Err(read_pid(&file))),
         Err(errno) => return Err(errno.into()),
     }
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
+    // On a full disk there may be no space for it, and the lock holds without.
+    let _ = write_pid(&mut file);
     Ok(Ok(file))
+}
+
+/// Over what is there, and only then cut: a block that is freed may not come back.
+fn write_pid(file: &mut File) -> io::Result<()> {
+    let line = format!("{}\n", std::process::id());
+    file.write_all(line.as_bytes())?;
+    file.set_len(line.len() as u64)
 }
 
 /// The id in a lock file; `None` in the instant between lock and write, or if anyone wrote something else into it.

@@ -39,8 +39,9 @@ struct World {
     syncs_held: bool,
 }
 
-/// `EIO` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
+/// `EIO`, `ENOSPC` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
 const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
 
 impl World {
@@ -56,6 +57,22 @@ impl World {
         match self.fail_at {
             Some((at, errno)) if at == self.operations => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
+        }
+    }
+
+    /// Takes or gives back what a file's length changes by, if it is a disk that fills up.
+    fn take_space(&mut self, from: usize, to: usize) -> io::Result<()> {
+        let Some(free) = self.free_bytes else { return Ok(()) };
+        let left = (free + from as u64).checked_sub(to as u64);
+        self.free_bytes = Some(left.ok_or_else(|| io::Error::from_raw_os_error(ENOSPC))?);
+        Ok(())
+    }
+
+    /// The file of this name is about to lose it.
+    fn give_space_back(&mut self, path: &Path) {
+        if let Some(Node::File(number)) = self.names.node(path) {
+            let length = self.inode(number).live().len();
+            self.free_bytes = self.free_bytes.map(|free| free + length as u64);
         }
     }
 
@@ -101,7 +118,8 @@ impl SimDisk {
         self.world().read_only = read_only;
     }
 
-    /// What [`Disk::free_bytes`] says from now on.
+    /// Gives the disk so much free space from now on, which files take as they grow and give back as they go; a write that
+    /// finds too little fails and writes nothing. At first there is no end to it.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.world().free_bytes = Some(bytes);
     }
@@ -212,6 +230,8 @@ impl Disk for SimDisk {
             (Some(Node::File(number)), OpenMode::Read | OpenMode::Write) => number,
             (Some(Node::File(number)), OpenMode::Create) => {
                 world.change()?;
+                let length = world.inode(number).live().len();
+                world.take_space(length, 0)?;
                 world.inode(number).apply(Change::Truncate(0));
                 number
             }
@@ -230,6 +250,7 @@ impl Disk for SimDisk {
             return Err(io::ErrorKind::NotFound.into());
         }
         world.change()?;
+        world.give_space_back(to);
         world.names.rename(from, to);
         Ok(())
     }
@@ -241,6 +262,7 @@ impl Disk for SimDisk {
             Some(Node::Dir) => return Err(io::ErrorKind::IsADirectory.into()),
             None => return Err(io::ErrorKind::NotFound.into()),
         }
+        world.give_space_back(path);
         world.names.remove(path);
         Ok(())
     }
@@ -297,12 +319,15 @@ struct SimFile {
 }
 
 impl SimFile {
-    fn change(&self, change: impl FnOnce(&mut Inode)) -> io::Result<()> {
+    /// Changes the file, whose length may become another.
+    fn change(&self, length: impl FnOnce(usize) -> usize, change: impl FnOnce(&mut Inode)) -> io::Result<()> {
         if !self.writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut world = self.disk.world();
         world.change()?;
+        let before = world.inode(self.number).live().len();
+        world.take_space(before, length(before))?;
         change(world.inode(self.number));
         Ok(())
     }
@@ -321,26 +346,30 @@ impl DiskFile for SimFile {
 
     fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
         let bytes = parts.concat();
-        self.change(|inode| inode.apply(Change::Write { offset, bytes }))
+        let end = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(bytes.len());
+        self.change(|length| length.max(end), |inode| inode.apply(Change::Write { offset, bytes }))
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let held = self.disk.syncs_go_on.wait_while(self.disk.world(), |world| world.syncs_held);
         drop(held);
-        self.change(Inode::sync)
+        self.change(|length| length, Inode::sync)
     }
 
     fn preallocate(&self, bytes: u64) -> io::Result<()> {
-        self.change(|inode| inode.apply(Change::Extend(bytes)))
+        let end = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.change(|length| length.max(end), |inode| inode.apply(Change::Extend(bytes)))
     }
 
     fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
         let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        self.change(|inode| inode.apply(Change::Write { offset: range.start, bytes: vec![0; bytes] }))
+        let hole = Change::Write { offset: range.start, bytes: vec![0; bytes] };
+        self.change(|length| length, |inode| inode.apply(hole))
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.change(|inode| inode.apply(Change::Truncate(bytes)))
+        let end = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.change(|_| end, |inode| inode.apply(Change::Truncate(bytes)))
     }
 
     fn size(&self) -> io::Result<u64> {

@@ -132,3 +132,20 @@ fn it_works_on_a_real_disk() {
     let block = store.find_block(1, 49).unwrap().unwrap();
     assert_eq!(store.read_block(1, &block).unwrap(), b"fifty messages");
 }
+
+#[test]
+fn the_reserve_is_space_for_what_makes_room_on_a_full_disk() {
+    let disk = SimDisk::new();
+    let (store, _) = open(&disk).unwrap();
+    store.keep_reserve().unwrap();
+    disk.set_free_bytes(0);
+    let full = store.write_snapshot(Lsn(0), b"all there is").unwrap_err();
+    assert!(full.is_out_of_space(), "{full}");
+    store.use_reserve().unwrap();
+    store.write_snapshot(Lsn(0), b"all there is").unwrap();
+    disk.set_free_bytes(1000);
+    store.keep_reserve().unwrap();
+    store.use_reserve().unwrap();
+    assert_eq!(disk.free_bytes(Path::new(ROOT)).unwrap(), 1000, "too little to keep is left alone");
+    assert!(store.journal().failure().is_none());
+}
