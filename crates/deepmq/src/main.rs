@@ -4,6 +4,7 @@
 
 mod cli;
 mod config;
+mod definitions;
 mod logging;
 mod machine;
 mod serve;
