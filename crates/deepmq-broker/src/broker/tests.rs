@@ -50,7 +50,8 @@ fn in_memory() -> Broker {
 
 /// All there is, as text.
 fn all(broker: &Broker) -> Vec<String> {
-    broker.0.registry.read(|state| state.tell().iter().map(|edit| format!("{edit:?}")).collect())
+    let text = |edit: &Edit| String::from_utf8(edit.encode()).unwrap();
+    broker.0.registry.read(|state| state.tell().iter().map(text).collect())
 }
 
 fn fill(broker: &Broker) -> Done {

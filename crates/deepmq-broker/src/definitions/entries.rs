@@ -7,9 +7,10 @@ use deepmq_model::Name;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// A user.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserEntry {
     /// Its name.
     pub name: Name,
@@ -28,6 +29,15 @@ pub struct UserEntry {
     /// Not RabbitMQ's: whether it may log in from the broker's machine only. Without it nothing changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loopback_only: Option<bool>,
+}
+
+impl fmt::Debug for UserEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UserEntry")
+            .field("name", &self.name)
+            .field("tags", &self.tags)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A vhost.
@@ -180,7 +190,13 @@ fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Name>, D::Err
 
 fn queue_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Name>, D::Error> {
     let kind = Option::<Name>::deserialize(deserializer)?;
-    Ok(kind.filter(|kind| !matches!(&**kind, "undefined" | "")))
+    Ok(kind.and_then(|kind| match &*kind {
+        "undefined" | "" => None,
+        // Some versions write the names of their modules.
+        "rabbit_classic_queue" => Some("classic".into()),
+        "rabbit_quorum_queue" => Some("quorum".into()),
+        _ => Some(kind),
+    }))
 }
 
 /// Erlang writes an empty object as an empty list now and then.

@@ -190,11 +190,15 @@ fn a_wrong_entry_is_told_by_its_place_and_nothing_changes() {
 fn what_is_not_taken_is_noted() {
     let broker = broker();
     let text = r#"{"users": [{"name": "u", "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha512",
-        "tags": "a, b", "shoe_size": 43}], "vhosts": [{"name": "v"}], "planets": [],
+        "tags": "a, b", "shoe_size": 43}],
+        "vhosts": [{"name": "v", "default_queue_type": "rabbit_quorum_queue"}], "planets": [],
         "queues": [{"name": "q", "vhost": "v", "durable": true, "arguments": []}]}"#;
     let notes = broker.import_definitions(&read(text).unwrap()).unwrap().notes;
     assert_eq!(notes, ["users[0].shoe_size: an unknown key", "planets: an unknown key"]);
     assert_eq!(broker.get_user("u").unwrap().tags, ["a".into(), "b".into()]);
+    assert_eq!(broker.get_vhost("v").unwrap().default_queue_type.as_deref(), Some("quorum"));
+    let printed = format!("{:?} {:?}", read(RABBITMQ).unwrap(), broker.list_users());
+    assert!(!printed.contains("kI3G") && !printed.contains("argon2id$"), "{printed}");
     let differs =
         r#"{"queues": [{"name": "q", "vhost": "v", "durable": true, "arguments": {"x-max-length": 1}}]}"#;
     let notes = broker.import_definitions(&read(differs).unwrap()).unwrap().notes;
