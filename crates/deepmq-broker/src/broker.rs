@@ -6,6 +6,8 @@
 mod accounts;
 mod editing;
 mod entering;
+mod exporting;
+mod importing;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -192,7 +194,8 @@ impl Broker {
         if first_start {
             self.seed(&mut state, true)?;
         }
-        changes.iter().for_each(|change| self.again(&mut state, change.clone()));
+        self.vhosts().iter().for_each(|vhost| vhost.lift_limits());
+        changes.iter().try_for_each(|change| self.again(&mut state, change.clone()))?;
         self.seed(&mut state, false)?;
         state.limit_entries(self.limits().registry_entries_max);
         Ok(())
@@ -200,17 +203,28 @@ impl Broker {
 
     /// Makes a change of an earlier life again. What it is about may be gone by now: a snapshot can know more than the changes
     /// after it.
-    fn again(&self, state: &mut State, change: Change) {
+    fn again(&self, state: &mut State, change: Change) -> Result<(), DurableError> {
         let Change { vhost, what } = change;
         let What::Registry(edit) = what else {
             let Some(running) = self.vhost(&vhost) else {
                 tracing::debug!(vhost = &*vhost, "a change is of a vhost that is gone");
-                return;
+                return Ok(());
             };
-            if let Err(error) = running.apply(what) {
-                tracing::error!(%error, vhost = &*vhost, "a change cannot be made again");
-            }
-            return;
+            let queue = match &what {
+                What::Queue { name, .. } => Some(name.clone()),
+                _ => None,
+            };
+            return match (running.apply(what), queue) {
+                (Ok(()), _) => Ok(()),
+                // Without the queue its messages would be taken for nobody's.
+                (Err(error), Some(queue)) => {
+                    Err(DurableError::Queue { vhost, queue, error: Box::new(error) })
+                }
+                (Err(error), None) => {
+                    tracing::error!(%error, vhost = &*vhost, "a change cannot be made again");
+                    Ok(())
+                }
+            };
         };
         match state.apply(edit.clone()) {
             Ok(_) => {}
@@ -220,10 +234,11 @@ impl Broker {
             Err(error) => tracing::error!(%error, "an edit cannot be made again"),
         }
         match edit {
-            Edit::Vhost(vhost) => drop(self.run_vhost(&vhost.name)),
+            Edit::Vhost(vhost) => self.run_vhost(&vhost.name).lift_limits(),
             Edit::NoVhost { name } => drop(self.0.vhosts.write().remove(&name)),
             _ => {}
         }
+        Ok(())
     }
 
     /// Adds the vhosts and users that are configured and not there.

@@ -22,8 +22,9 @@ use crate::config::BrokerConfig;
 use crate::memory::Memory;
 use crate::queue::Queue;
 use change::Change;
+use deepmq_model::Name;
 use deepmq_model::queue::Position;
-use deepmq_model::topology::{DurabilityMode, QueueArguments};
+use deepmq_model::topology::{DurabilityMode, QueueArguments, TopologyError};
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
     SegmentStats, StorageFailure, Store,
@@ -48,6 +49,16 @@ pub enum DurableError {
     /// What it says of exchanges and queues makes no sense. Nothing was changed.
     #[error("the topology in the data directory cannot be read: {0}")]
     Topology(deepmq_model::message::Malformed),
+    /// A queue it holds cannot be declared again. Nothing was changed.
+    #[error("queue '{queue}' in vhost '{vhost}' cannot be declared again: {error}")]
+    Queue {
+        /// Its vhost.
+        vhost: Name,
+        /// Its name.
+        queue: Name,
+        /// Why not.
+        error: Box<TopologyError>,
+    },
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

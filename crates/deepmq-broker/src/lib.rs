@@ -8,6 +8,7 @@ mod backlog;
 pub mod broker;
 pub mod config;
 pub mod connection;
+pub mod definitions;
 pub mod durable;
 pub mod events;
 pub mod inspect;

@@ -3,11 +3,13 @@
 //! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
+mod draft;
 mod keeping;
 mod settings;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use draft::Draft;
 pub(crate) use keeping::give_back;
 pub(crate) use settings::VhostSettings;
 
@@ -107,12 +109,7 @@ impl Vhost {
         events: Arc<Events>,
         durable: Option<Arc<Durable>>,
     ) -> Self {
-        let topology = Topology::new(model::Limits {
-            queues_max: limits.queues_per_vhost_max,
-            exchanges_max: limits.exchanges_per_vhost_max,
-            bindings_max: limits.bindings_per_vhost_max,
-            ..model::Limits::default()
-        });
+        let topology = Topology::new(settings::topology_limits(limits));
         Self {
             name,
             events,
@@ -385,6 +382,11 @@ impl Vhost {
             Some(QueueInfo::new(queue, catalogue.queue(id)?, catalogue.policy_of(queue)))
         };
         queues.filter_map(info).collect()
+    }
+
+    /// Its queues as declared.
+    pub fn queue_declarations(&self) -> Vec<model::Queue> {
+        self.catalogue.read().topology.queues().map(|(_, queue)| queue.clone()).collect()
     }
 
     /// Its exchanges.

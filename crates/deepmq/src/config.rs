@@ -28,6 +28,7 @@ use crate::machine::Machine;
 pub(crate) struct Config {
     pub(crate) amqp: Listen,
     pub(crate) data_dir: PathBuf,
+    pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) worker_threads: usize,
     pub(crate) log: LogFilter,
     pub(crate) broker: BrokerConfig,
@@ -73,6 +74,7 @@ impl Config {
         Ok(Self {
             amqp: settings.amqp.unwrap_or_default(),
             data_dir,
+            load_definitions: settings.load_definitions,
             worker_threads: settings.worker_threads.map_or(machine.cores, |count| count.0),
             log: settings.log.unwrap_or_default(),
             broker,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What was declared before the start belongs to no connection.
-const NOBODY: ConnectionId = ConnectionId(0);
+pub(super) const NOBODY: ConnectionId = ConnectionId(0);
 
 /// The durable side of a vhost.
 #[derive(Debug)]
@@ -47,6 +47,13 @@ impl Vhost {
 
     fn open_keeping(&self) -> Option<&Keeping> {
         self.keeping.as_ref().filter(|keeping| !keeping.closed.load(Relaxed))
+    }
+
+    /// A record of the journal tells changes that were not journalled one by one.
+    pub(super) fn kept_up_to(&self, lsn: Lsn) {
+        if let Some(keeping) = &self.keeping {
+            keeping.last.store(lsn.0, Relaxed);
+        }
     }
 
     /// Ends everything in a vhost that is being deleted: its queues drop their messages and tell their consumers. `record`
@@ -165,8 +172,9 @@ impl Vhost {
                     catalogue.set(id, Some(queue));
                     return Ok(());
                 }
+                let server_named = name.starts_with("amq.");
                 let spec =
-                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named: true, arguments };
+                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
                 let queue = self.kept_queue(topology.queue_spec(id), &name, number);
                 catalogue.set(id, Some(queue));

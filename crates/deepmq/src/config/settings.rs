@@ -52,6 +52,10 @@ layer! {
         #[arg(long, value_name = "HOST:PORT|off")]
         amqp: Option<Listen>,
 
+        /// Import definitions, in RabbitMQ's JSON, from this file at every start
+        #[arg(long, value_name = "FILE")]
+        load_definitions: Option<PathBuf>,
+
         /// Threads that serve connections (default: one per core)
         #[arg(long, value_name = "N")]
         worker_threads: Option<ThreadCount>,
