@@ -463,7 +463,7 @@ impl Queue {
         state.flow.open(Waker::wake);
         state.model = model::Queue::default();
         state.backlog.clear();
-        state.paging.end(self);
+        state.paging.end();
         Ok(deleted)
     }
 

@@ -283,6 +283,7 @@ impl Vhost {
         let deleted = queue.delete(when.unused, when.empty)?;
         let changes = catalogue.topology.delete_queue(id);
         self.keep_removal(&changes, queue.number());
+        queue.forget_files();
         catalogue.set(id, None);
         self.publish_generation(catalogue);
         self.announce(&changes);

@@ -113,14 +113,17 @@ fn round(durable: &Durable, house: &impl House, segments: &mut Segments) -> Resu
     if journal.durable() < journal.appended() {
         journal.request_sync();
     }
-    durable.remove_forgotten()?;
-    segments.reclaim(durable, house)?;
-    reclaim::journal(durable, house)?;
     // Publishers wait while the disk is low, so that memory does not grow.
     if durable.memory().surplus() > 0 && !disk_is_low {
-        page_out(durable, &house.queues())?;
+        match page_out(durable, &house.queues()) {
+            // What follows makes room.
+            Err(failure) if failure.is_out_of_space() => {}
+            paged => paged?,
+        }
     }
-    Ok(())
+    durable.remove_forgotten()?;
+    segments.reclaim(durable, house)?;
+    reclaim::journal(durable, house)
 }
 
 /// Pages out until the pool is used as it should: the queues with most in memory first.

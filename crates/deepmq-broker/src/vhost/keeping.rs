@@ -217,6 +217,9 @@ impl Binding {
     }
 }
 
+/// While messages are taken over, it is looked at what is to be paged out each time so much more memory is used.
+const LOOK_BYTES: usize = 4 * 1024 * 1024;
+
 /// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows. What memory
 /// does not hold is paged out on the way.
 pub(crate) fn give_back(
@@ -227,7 +230,7 @@ pub(crate) fn give_back(
     let known: BTreeMap<u64, &Arc<Queue>> =
         queues.iter().filter_map(|queue| Some((queue.number()?, queue))).collect();
     let mut kept = recovery.queues();
-    let (mut messages, mut paged) = (0, Ok(()));
+    let (mut messages, mut paged, mut look_at) = (0, Ok(()), LOOK_BYTES);
     recovery.replay(|number, position, message| {
         let Some(queue) = known.get(&number) else { return };
         let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
@@ -236,8 +239,10 @@ pub(crate) fn give_back(
         });
         queue.restore(position, message);
         messages += 1;
-        if durable.memory().surplus() > 0 && paged.is_ok() {
+        // Each look is at all queues.
+        if durable.memory().used() > look_at && paged.is_ok() {
             paged = durable.page_out(queues);
+            look_at = durable.memory().used() + LOOK_BYTES;
         }
     })?;
     paged?;

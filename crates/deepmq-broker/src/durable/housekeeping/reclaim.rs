@@ -30,7 +30,8 @@ pub(super) fn journal(durable: &Durable, house: &impl House) -> Result<(), Appen
 /// Before a stop: gives up all of the journal that can be, so that there is little to be read at the next start.
 pub(in crate::durable) fn put_in_order(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
     let journal = durable.journal();
-    while durable.store.oldest().is_some() {
+    // On a full disk there is no room to put anything elsewhere.
+    while durable.store.oldest().is_some() && !journal.is_short() {
         journal.request_sync();
         journal.wait(journal.appended(), Durability::Fsync)?;
         let before = durable.store.journal_bytes();
@@ -108,16 +109,16 @@ pub(super) struct Segments(BTreeMap<u64, u64>);
 impl Segments {
     /// Removes segments of which nothing is needed, once enough was settled.
     pub(super) fn reclaim(&mut self, durable: &Durable, house: &impl House) -> Result<(), AppendError> {
+        let seen_before = std::mem::take(&mut self.0);
         for queue in house.queues() {
             let (Some(live), Some(stored)) = (queue.live_stored(), queue.stored_as()) else { continue };
             let stats = durable.store.segment_stats(stored.number);
             if stats.segments == 0 {
-                self.0.remove(&stored.number);
                 continue;
             }
             let settled = stats.messages.saturating_sub(live);
-            let seen = self.0.entry(stored.number).or_default();
-            *seen = settled.min(*seen);
+            let before = seen_before.get(&stored.number).copied().unwrap_or_default();
+            let seen = self.0.entry(stored.number).or_insert(settled.min(before));
             if settled > *seen && (live == 0 || settled - *seen >= stats.messages / SETTLED_PART) {
                 if stored.survives {
                     durable.store.checkpoint(&[queue.kept_state()], None)?;
