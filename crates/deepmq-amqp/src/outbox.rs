@@ -264,11 +264,12 @@ impl Subscriber for Outbox {
         let Some(id) = channel.consumer_id(consumer.index) else { return 0 };
         let room =
             self.bytes_max.saturating_sub(frames.len()).div_ceil(message_bytes + DELIVERY_OVERHEAD_BYTES);
+        let room = u32::try_from(room).unwrap_or(u32::MAX).saturating_sub(channel.reserved());
         if room == 0 {
             starved.push((queue.clone(), id));
             return 0;
         }
-        channel.reserve(consumer.index, want.min(u32::try_from(room).unwrap_or(u32::MAX)))
+        channel.reserve(consumer.index, want.min(room))
     }
 
     fn release(&self, consumer: ConsumerKey, unused: u32) {
@@ -280,7 +281,9 @@ impl Subscriber for Outbox {
         let State { frames, channels, .. } = &mut *state;
         let Some(channel) = channels.get_mut(&consumer.channel) else { return };
         let Some((mut tags, consumer_tag)) = channel.deliver_to(consumer.index) else { return };
+        let mut count = 0;
         for delivery in deliveries {
+            count += 1;
             let head = deliver::Delivery {
                 channel: consumer.channel,
                 consumer_tag,
@@ -291,6 +294,7 @@ impl Subscriber for Outbox {
             };
             frames.delivery(&head, delivery.message.body);
         }
+        channel.delivered(count);
     }
 
     fn cancelled(&self, consumer: ConsumerKey) {
