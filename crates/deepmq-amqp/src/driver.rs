@@ -141,6 +141,7 @@ impl Driver {
         self.poll_login(cx);
         self.poll_room(cx);
         self.poll_durable(cx);
+        self.poll_paged_in(cx);
         let read = match self.session.next() {
             Next::Close(linger) => return Err(End::Closed(linger)),
             Next::Login(login) => {
@@ -156,6 +157,9 @@ impl Driver {
             Next::Run => self.read(cx)?,
         };
         self.pace.wait_for(self.session.take_tickets());
+        if self.session.take_published() && self.shared.broker.memory().is_tight() {
+            self.pace.wait_for_memory(self.shared.broker.memory());
+        }
         self.poll_durable(cx);
         self.write(cx)?;
         Ok(read)
@@ -244,6 +248,16 @@ impl Driver {
             self.resume_input();
             // If it stalled again, this registers for the next time.
             cx.waker().wake_by_ref();
+        }
+    }
+
+    /// Goes on once a message that was asked for is read from disk.
+    fn poll_paged_in(&mut self, cx: &mut Context<'_>) {
+        while let Some(queue) = self.session.paged_out()
+            && queue.poll_paged_in(cx.waker())
+        {
+            self.session.handle_paged_in();
+            self.resume_input();
         }
     }
 

@@ -131,6 +131,10 @@ pub(crate) struct Session {
     confirming: Confirming,
     /// The disk does not keep up: nothing is read before it has come so far.
     disk_behind: Option<Goal>,
+    /// The message that was asked for last is read from disk: nothing is taken before it is there.
+    paged_out: Option<Arc<Queue>>,
+    /// Something was published since the driver asked.
+    published: bool,
     /// Queues that fell behind, and this publisher's turn at each.
     tickets: Vec<(Arc<Queue>, Ticket)>,
     /// Why the connection ended, for the log and the event.
@@ -166,6 +170,8 @@ impl Session {
             stall: Stall::default(),
             confirming: Confirming::default(),
             disk_behind: None,
+            paged_out: None,
+            published: false,
             tickets: Vec::new(),
             ending: None,
         }
@@ -199,7 +205,8 @@ impl Session {
         if let Some(login) = self.login.take() {
             return Next::Login(login);
         }
-        if self.stall.is_full() || self.disk_behind.is_some() { Next::Wait } else { Next::Run }
+        let waits = self.stall.is_full() || self.disk_behind.is_some() || self.paged_out.is_some();
+        if waits { Next::Wait } else { Next::Run }
     }
 
     /// Takes what was read, from the first byte that was not used before; returns how many bytes are used up.
@@ -211,7 +218,11 @@ impl Session {
         while self.takes_frames() {
             let rest = input.get(at..).unwrap_or_default();
             match frame::parse(rest, self.tuning.frame_max) {
-                Ok(Some((frame, len))) => at += self.on_frame(&frame, len, at, input),
+                Ok(Some((frame, len))) => {
+                    let used = self.on_frame(&frame, len, at, input);
+                    // The basic.get that met a message on disk is taken again.
+                    at += if self.paged_out.is_some() { 0 } else { used };
+                }
                 Ok(None) => break,
                 Err(error) => {
                     self.finish_read(input);
@@ -235,6 +246,22 @@ impl Session {
     /// The queues that a publisher should wait for, as a courtesy to their consumers.
     pub(crate) fn take_tickets(&mut self) -> impl Iterator<Item = (Arc<Queue>, Ticket)> {
         self.tickets.drain(..)
+    }
+
+    /// Whether anything was published since this was asked last.
+    pub(crate) fn take_published(&mut self) -> bool {
+        std::mem::take(&mut self.published)
+    }
+
+    /// The queue whose first message must be in memory before anything is taken.
+    pub(crate) fn paged_out(&self) -> Option<&Arc<Queue>> {
+        self.paged_out.as_ref()
+    }
+
+    /// It is.
+    pub(crate) fn handle_paged_in(&mut self) {
+        self.paged_out = None;
+        self.take_parked();
     }
 
     /// How far the journal must come before the client is told something, or heard again.
@@ -267,7 +294,7 @@ impl Session {
             | Phase::AwaitingTuneOk
             | Phase::AwaitingOpen
             | Phase::Open
-            | Phase::Closing => !self.stall.is_full(),
+            | Phase::Closing => !self.stall.is_full() && self.paged_out.is_none(),
             Phase::AwaitingHeader | Phase::AuthenticatingSlowly | Phase::Closed { .. } => false,
         }
     }

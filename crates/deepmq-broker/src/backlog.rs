@@ -2,15 +2,22 @@
 //!
 //! Owns the bytes and their release. Must not know the order of delivery, consumers or locks.
 
+mod bits;
 mod block;
+mod packed;
+mod paging;
 #[cfg(test)]
 mod tests;
 
 use crate::memory::{Account, Memory};
 use crate::message::{Delivery, MessageRef};
 use block::Block;
+pub(crate) use block::Page;
 use deepmq_model::queue::{Position, Run};
+pub(crate) use packed::Packed;
+pub use packed::decode_page;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An emptied block keeps its memory for the next message up to this size.
@@ -33,12 +40,23 @@ pub(crate) struct Backlog {
     /// Messages still needed, and what all blocks take of memory.
     live: u64,
     bytes: usize,
+    /// Blocks with needed messages that are not in memory, and how many of these messages there are.
+    out: usize,
+    live_out: u64,
     account: Account,
 }
 
 impl Backlog {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
-        Self { blocks: VecDeque::new(), next: 0, live: 0, bytes: 0, account: Account::new(memory) }
+        Self {
+            blocks: VecDeque::new(),
+            next: 0,
+            live: 0,
+            bytes: 0,
+            out: 0,
+            live_out: 0,
+            account: Account::new(memory),
+        }
     }
 
     /// Memory taken, in bytes.
@@ -46,9 +64,9 @@ impl Backlog {
         self.bytes
     }
 
-    /// What one message takes on average, in bytes.
+    /// What one message in memory takes on average, in bytes.
     pub(crate) fn average_bytes(&self) -> usize {
-        self.bytes / usize::try_from(self.live).unwrap_or(usize::MAX).max(1)
+        self.bytes / usize::try_from(self.live - self.live_out).unwrap_or(usize::MAX).max(1)
     }
 
     /// Appends messages; `first` must be where the last append ended.
@@ -60,18 +78,19 @@ impl Backlog {
     ) {
         debug_assert_eq!(first.0, self.next, "the model and the backlog count alike");
         let (mut at, mut size) = (self.next, size);
-        let mut block = self.blocks.pop_back().unwrap_or_else(|| Block::new(at, size.count, size.bytes));
+        let last = self.blocks.pop_back_if(|last| last.is_in_memory());
+        let mut block = last.unwrap_or_else(|| Block::new(at, size.count, size.bytes));
         let mut before = block.bytes();
         block.reserve(size.count, size.bytes);
         for message in messages {
-            if block.is_full() {
+            if !block.has_room(&message) {
                 if block.live == 0 {
                     // All were completed while it was the last, which is never hollowed.
                     block.hollow();
                 }
                 self.bytes = self.bytes + block.bytes() - before;
-                self.blocks.push_back(block);
-                block = Block::new(at, size.count, size.bytes);
+                let next = block.next(at, size);
+                self.blocks.push_back(std::mem::replace(&mut block, next));
                 before = 0;
             }
             block.push(&message);
@@ -89,7 +108,7 @@ impl Backlog {
     /// The message at a position, if it is still needed.
     pub(crate) fn read(&self, position: Position) -> Option<MessageRef<'_>> {
         let block = self.blocks.get(self.find(position)?)?;
-        block.read(usize::try_from(position.0 - block.first).ok()?)
+        block.read(block.offset(position.0))
     }
 
     /// The messages of several runs, in order.
@@ -103,11 +122,11 @@ impl Backlog {
         let mut index = self.find(run.first).unwrap_or(usize::MAX);
         (run.first.0..run.end().0).filter_map(move |at| {
             let mut block = self.blocks.get(index)?;
-            if at - block.first >= block.len() as u64 {
+            if at >= block.end() {
                 index += 1;
                 block = self.blocks.get(index)?;
             }
-            Some((Position(at), block.read(usize::try_from(at - block.first).ok()?)?))
+            Some((Position(at), block.read(block.offset(at))?))
         })
     }
 
@@ -125,14 +144,25 @@ impl Backlog {
 
     /// Whether a message may be persistent: one of its neighbours is.
     pub(crate) fn is_persistent(&self, position: Position) -> bool {
-        self.find(position).and_then(|at| self.blocks.get(at)).is_some_and(|block| block.persistent)
+        self.find(position).and_then(|at| self.blocks.get(at)).is_some_and(Block::has_persistent)
     }
 
-    /// The persistent messages below `end` that are still needed, in order.
-    pub(crate) fn kept(&self, end: Position) -> impl Iterator<Item = (Position, MessageRef<'_>)> {
+    /// The positions of persistent messages that are still needed, as ranges in order.
+    pub(crate) fn kept_ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.blocks.iter().flat_map(Block::kept_ranges)
+    }
+
+    /// The blocks of which something is still needed.
+    pub(crate) fn live_ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.blocks.iter().filter(|block| block.live > 0).map(|block| block.first..block.end())
+    }
+
+    /// The persistent messages below `end` that are still needed and in no segment, in order.
+    pub(crate) fn unstored(&self, end: Position) -> impl Iterator<Item = (Position, MessageRef<'_>)> {
         let blocks = self.blocks.iter().take_while(move |block| block.first < end.0);
-        let messages = blocks.flat_map(|block| {
-            block.kept().map(|(offset, message)| (Position(block.first + offset as u64), message))
+        let messages = blocks.filter(|block| !block.stored).flat_map(|block| {
+            let positions = block.kept_ranges().into_iter().flatten();
+            positions.filter_map(|at| Some((Position(at), block.read(block.offset(at))?)))
         });
         messages.take_while(move |(position, _)| *position < end)
     }
@@ -172,27 +202,33 @@ impl Backlog {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
-        self.live = 0;
-        self.bytes = 0;
+        (self.live, self.bytes, self.out, self.live_out) = (0, 0, 0, 0);
         self.account.set(0);
     }
 
     /// Several consecutive messages are needed no more; true: some may be persistent.
     pub(crate) fn complete_run(&mut self, run: Run) -> bool {
         let (mut at, end, mut persistent) = (run.first.0, run.end().0, false);
+        if self.out > 0 {
+            self.cut_for(&(at..end));
+        }
         let Some(mut index) = self.find(run.first) else { return false };
         while at < end {
             let next = self.blocks.get(index + 1).map_or(u64::MAX, |block| block.first);
             let Some(block) = self.blocks.get_mut(index) else { break };
             let upto = end.min(next);
-            let count = u32::try_from(upto - at).unwrap_or(u32::MAX);
-            debug_assert!(block.live >= count, "a message is completed once");
-            block.complete(usize::try_from(at - block.first).unwrap_or(usize::MAX), count);
-            self.live -= u64::from(count);
-            persistent |= block.persistent;
-            if block.live == 0 && next != u64::MAX {
-                self.bytes -= block.bytes();
-                block.hollow();
+            persistent |= block.has_persistent();
+            block.complete(block.offset(at), upto - at);
+            self.live -= upto - at;
+            if block.is_out() {
+                self.live_out -= upto - at;
+            }
+            if block.live == 0 {
+                self.out -= usize::from(block.is_out());
+                if next != u64::MAX || !block.is_in_memory() {
+                    self.bytes -= block.bytes();
+                    block.hollow();
+                }
             }
             at = upto;
             index += 1;
@@ -211,7 +247,7 @@ impl Backlog {
             && block.live == 0
         {
             self.bytes = 0;
-            if block.capacity() > KEEP_BYTES {
+            if block.capacity() > KEEP_BYTES || !block.is_in_memory() {
                 self.blocks = VecDeque::new();
             } else {
                 block.restart(self.next);

@@ -16,9 +16,10 @@ use crate::users::{Users, UsersError};
 use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
 use deepmq_storage::seam::Seam;
-use deepmq_storage::{Durability, Lsn, StorageFailure};
+use deepmq_storage::{AppendError, Durability, Lsn, StorageFailure};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -102,15 +103,15 @@ impl Inner {
         self.vhosts.read().values().flat_map(|vhost| vhost.tell()).collect()
     }
 
-    /// The queues the store knows, by their numbers.
-    fn kept_queues(&self) -> BTreeMap<u64, Arc<Queue>> {
-        self.vhosts.read().values().flat_map(|vhost| vhost.kept_queues()).collect()
+    /// The queues of all vhosts.
+    fn queues(&self) -> Vec<Arc<Queue>> {
+        self.vhosts.read().values().flat_map(|vhost| vhost.running_queues()).collect()
     }
 }
 
 impl House for Weak<Inner> {
-    fn queues(&self) -> BTreeMap<u64, Arc<Queue>> {
-        self.upgrade().map(|inner| inner.kept_queues()).unwrap_or_default()
+    fn queues(&self) -> Vec<Arc<Queue>> {
+        self.upgrade().map(|inner| inner.queues()).unwrap_or_default()
     }
 
     fn tell(&self) -> Vec<Change> {
@@ -132,11 +133,15 @@ impl Broker {
     /// Starts a broker whose events can have been subscribed to before.
     pub fn start_observed(config: BrokerConfig, seam: Seam, events: Arc<Events>) -> Result<Self, StartError> {
         config.limits.check()?;
-        let open = |dir| Durable::open(&seam, dir, &config);
+        let (max, pool) = (config.limits.ready_memory_bytes_max, config.limits.message_pool_bytes);
+        let memory = match config.data_dir {
+            Some(_) => Memory::with_pool(max, pool),
+            None => Memory::new(max),
+        };
+        let open = |dir: &Path| Durable::open(&seam, dir, &config, memory.clone());
         let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
         let users = Users::new(config.users.clone(), seam.random.clone())?;
-        let memory = Memory::new(config.limits.ready_memory_bytes_max);
         let broker = Self(Arc::new(Inner {
             users,
             events,
@@ -179,11 +184,11 @@ impl Broker {
                 tracing::error!(%error, vhost = &*change.vhost, "a change cannot be made again");
             }
         }
-        let queues = self.0.kept_queues();
-        let (messages, unknown) = give_back(&recovery, &queues)?;
+        let Some(durable) = &self.0.durable else { return Ok(()) };
+        let queues = self.0.queues();
+        let (messages, unknown) = give_back(&recovery, &queues, durable)?;
         tracing::info!(queues = queues.len(), messages, clean = recovery.is_clean(), "recovered");
         drop(recovery);
-        let Some(durable) = &self.0.durable else { return Ok(()) };
         durable.begin(&unknown, || self.0.tell())?;
         durable.keep_house(Arc::downgrade(&self.0))
     }
@@ -227,10 +232,10 @@ impl Broker {
 
     /// Writes what is left to write, and closes the data directory in order. To be called once no front-end serves any
     /// more.
-    pub fn close(&self) -> Result<(), StorageFailure> {
+    pub fn close(&self) -> Result<(), AppendError> {
         let Some(durable) = &self.0.durable else { return Ok(()) };
         durable.snapshot(|| self.0.tell())?;
-        durable.close()
+        durable.close(&Arc::downgrade(&self.0))
     }
 
     /// Stops the broker: front-ends close their connections. [`Broker::close`] comes after; what is not durable is gone with

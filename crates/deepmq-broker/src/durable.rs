@@ -9,25 +9,29 @@ pub(crate) mod change;
 mod disk_alarm;
 mod housekeeping;
 mod names;
+mod reading;
 mod recovery;
 mod settled;
 
 pub use disk_alarm::DiskAlarm;
 pub use names::{QueueName, QueueNames};
-pub(crate) use recovery::{Kept, Recovery};
+pub(crate) use recovery::Recovery;
 pub(crate) use settled::Settled;
 
 use crate::config::BrokerConfig;
+use crate::memory::Memory;
+use crate::queue::Queue;
 use change::Change;
+use deepmq_model::queue::Position;
 use deepmq_model::topology::{DurabilityMode, QueueArguments};
-
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
-    StorageFailure, Store,
+    SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
 use housekeeping::Housekeeper;
 use parking_lot::Mutex;
+use reading::PageReader;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,6 +66,10 @@ pub struct Durable {
     journal: Arc<Journal>,
     writer: Mutex<Option<JournalThread>>,
     housekeeper: Mutex<Option<Housekeeper>>,
+    reader: Mutex<Option<PageReader>>,
+    memory: Arc<Memory>,
+    /// Deleted queues with files, and the record that must be durable before these can go.
+    forgotten: Mutex<Vec<(Lsn, u64)>>,
     numbers: Seam,
     /// That of queues that do not say it themselves.
     durability: Durability,
@@ -74,6 +82,7 @@ impl Durable {
         seam: &Seam,
         dir: &Path,
         config: &BrokerConfig,
+        memory: Arc<Memory>,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
         let (store, found) = Store::open(seam, dir, config.storage.clone())?;
         let store = Arc::new(store);
@@ -81,11 +90,15 @@ impl Durable {
         let disk = DiskAlarm::new(config.limits.disk_free_bytes_min, &store);
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;
+        let reader = PageReader::start(store.clone()).map_err(DurableError::Thread)?;
         let durable = Self {
             store,
             journal,
             writer: Mutex::new(Some(writer)),
             housekeeper: Mutex::new(None),
+            reader: Mutex::new(Some(reader)),
+            memory,
+            forgotten: Mutex::default(),
             numbers: seam.clone(),
             durability: config.durability,
             disk,
@@ -101,6 +114,37 @@ impl Durable {
     /// The alarm for a disk that fills up.
     pub fn disk(&self) -> &Arc<DiskAlarm> {
         &self.disk
+    }
+
+    /// The memory that messages take.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Reads messages of a queue from its segments, from `position` on, and hands them to it.
+    pub(crate) fn page_in(&self, queue: &Arc<Queue>, number: u64, position: Position) {
+        if let Some(reader) = &*self.reader.lock() {
+            reader.ask(queue, number, position);
+        }
+    }
+
+    /// What a queue has in segments.
+    pub(crate) fn segment_stats(&self, number: u64) -> SegmentStats {
+        self.store.segment_stats(number)
+    }
+
+    /// A queue is deleted, the record of which was appended: its files are removed.
+    pub(crate) fn forget(&self, number: u64) {
+        self.forgotten.lock().push((self.journal.appended(), number));
+        self.memory.pager().ring();
+    }
+
+    /// Removes the files of queues that are deleted, or have nothing in them.
+    fn remove_forgotten(&self) -> Result<(), StorageFailure> {
+        self.store.remove_retired()?;
+        let durable = self.journal.durable();
+        let ready: Vec<_> = self.forgotten.lock().extract_if(.., |(lsn, _)| *lsn <= durable).collect();
+        ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
     }
 
     /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
@@ -158,18 +202,25 @@ impl Durable {
         Ok(self.snapshot(tell)?)
     }
 
-    /// Starts to sync now and then, and to give up journal files that are needed no more.
+    /// Starts to sync now and then, to page out, and to give up journal files that are needed no more.
     pub(crate) fn keep_house(self: &Arc<Self>, house: impl House) -> Result<(), DurableError> {
-        let housekeeper =
-            Housekeeper::start(self.store.clone(), self.disk.clone(), house).map_err(DurableError::Thread)?;
+        let housekeeper = Housekeeper::start(Arc::downgrade(self), self.memory.clone(), house)
+            .map_err(DurableError::Thread)?;
         *self.housekeeper.lock() = Some(housekeeper);
         Ok(())
     }
 
-    /// Writes all that is left and closes the directory in order.
-    pub(crate) fn close(&self) -> Result<(), StorageFailure> {
+    /// Pages out what is too much for the pool.
+    pub(crate) fn page_out(&self, queues: &[Arc<Queue>]) -> Result<(), StorageFailure> {
+        housekeeping::page_out(self, queues)
+    }
+
+    /// Writes all that is left and closes the directory in order. What is to be read at the next start is made short.
+    pub(crate) fn close(&self, house: &impl House) -> Result<(), AppendError> {
         self.housekeeper.lock().take();
-        self.writer.lock().take().map_or(Ok(()), JournalThread::stop)
+        self.reader.lock().take();
+        housekeeping::put_in_order(self, house)?;
+        Ok(self.writer.lock().take().map_or(Ok(()), JournalThread::stop)?)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::connection::ConnectionId;
 use crate::events::BindingTo;
-use crate::queue::{ConsumerInfo, Counters, Depth, Queue};
+use crate::queue::{ConsumerInfo, Counters, Depth, Queue, Storage};
 use deepmq_model::topology::{self as model, BindingView, ResourceKind};
 use deepmq_model::{Name, Table};
 use deepmq_storage::Durability;
@@ -26,6 +26,8 @@ pub struct QueueInfo {
     pub durability: Option<Durability>,
     /// What it holds.
     pub depth: Depth,
+    /// What it has on disk beside the journal.
+    pub storage: Storage,
     /// What it counted.
     pub counters: Counters,
     /// Its consumers.
@@ -42,6 +44,7 @@ impl QueueInfo {
             arguments: declared.arguments.clone(),
             durability: running.durability(),
             depth: running.depth(),
+            storage: running.storage(),
             counters: running.counters(),
             consumers: running.consumers(),
         }

@@ -20,7 +20,7 @@ pub mod subscriber;
 pub mod users;
 pub mod vhost;
 
-pub use backlog::BatchSize;
+pub use backlog::{BatchSize, decode_page};
 pub use broker::{Broker, DiskStatus, Shortage, StartError, Status};
 pub use config::BrokerConfig;
 pub use ledger::{Ledger, SourceId, UnknownTag};

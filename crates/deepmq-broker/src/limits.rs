@@ -44,6 +44,9 @@ pub struct Limits {
     /// then; zero turns this off, and publishers are blocked only when the journal can not go on. (RabbitMQ's default is
     /// 50 MB.)
     pub disk_free_bytes_min: u64,
+    /// Memory of messages in a durable broker, in bytes. Those that are needed last are paged out to disk before it is
+    /// full, and publishers are slowed down to the pace of that.
+    pub message_pool_bytes: usize,
     /// Time from accepting a connection to the end of its handshake. At the limit the connection is dropped.
     pub handshake_timeout: Duration,
     /// Heartbeat interval offered in the handshake; zero offers none. A peer silent for two intervals is taken for dead.
@@ -64,7 +67,7 @@ impl Limits {
     /// # Errors
     /// The first bound found to be wrong, by its name.
     pub fn check(&self) -> Result<(), LimitsError> {
-        let never_zero: [(&'static str, bool); 10] = [
+        let never_zero: [(&'static str, bool); 11] = [
             ("connections_max", self.connections_max == 0),
             ("channels_per_connection_max", self.channels_per_connection_max == 0),
             ("consumers_per_channel_max", self.consumers_per_channel_max == 0),
@@ -72,6 +75,7 @@ impl Limits {
             ("bindings_per_vhost_max", self.bindings_per_vhost_max == 0),
             ("table_depth_max", self.table_depth_max == 0),
             ("ready_memory_bytes_max", self.ready_memory_bytes_max == 0),
+            ("message_pool_bytes", self.message_pool_bytes == 0),
             ("handshake_timeout", self.handshake_timeout.is_zero()),
             ("events_buffered_max", self.events_buffered_max == 0),
             ("slow_logins_max", self.slow_logins_max == 0),
@@ -108,6 +112,7 @@ impl Default for Limits {
             // Who embeds the broker knows what share of the machine it gets.
             ready_memory_bytes_max: 512 << 20,
             disk_free_bytes_min: 256 << 20,
+            message_pool_bytes: 128 << 20,
             handshake_timeout: Duration::from_secs(10),
             heartbeat_interval: Duration::from_mins(1),
             events_buffered_max: 1024,

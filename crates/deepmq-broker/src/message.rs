@@ -59,6 +59,14 @@ impl MessageRef<'_> {
         self.address.len() + self.properties.len() + body
     }
 
+    /// What of it is shared, in bytes.
+    pub fn shared_bytes(&self) -> usize {
+        match self.body {
+            Body::Inline(_) => 0,
+            Body::Shared(bytes) => bytes.len(),
+        }
+    }
+
     /// The exchange it was published to.
     pub fn exchange(&self) -> &[u8] {
         short(self.address).0

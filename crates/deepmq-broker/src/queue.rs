@@ -5,11 +5,14 @@
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
 mod flow;
+mod paging;
 mod settlement;
 #[cfg(test)]
 mod tests;
 
 pub use flow::Ticket;
+pub(crate) use paging::PageRead;
+pub use paging::Storage;
 pub use settlement::{Outcome, Settlement, Settlements};
 
 use crate::backlog::{Backlog, BatchSize};
@@ -25,7 +28,9 @@ use deepmq_model::queue::{
 };
 use deepmq_storage::{BatchBuilder, Durability, QueueState, RangeSet};
 use flow::Flow;
+use paging::Paging;
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -124,16 +129,31 @@ pub struct Queue {
     name: Name,
     vhost: Name,
     events: Arc<Events>,
-    kept: Option<KeptQueue>,
+    stored: Option<StoredAs>,
     state: Mutex<State>,
 }
 
-/// How a durable queue is known to the store.
+/// How a queue is known to the store of a durable broker.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptQueue {
+pub(crate) struct StoredAs {
     pub(crate) durable: Arc<Durable>,
     pub(crate) number: u64,
+    /// It is durable: its persistent messages are in the journal, and come back after a restart. What is stored of others is
+    /// thrown away then.
+    pub(crate) survives: bool,
+    /// How far its persistent messages must have come before they are confirmed.
     pub(crate) durability: Durability,
+}
+
+/// What came of a fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fetched<R> {
+    /// No message is ready.
+    Empty,
+    /// The first message is read from disk: see [`Queue::poll_paged_in`].
+    PagedOut,
+    /// A message, as it was taken.
+    Message(R),
 }
 
 /// What became of a published batch.
@@ -151,6 +171,7 @@ struct State {
     backlog: Backlog,
     counters: Counters,
     flow: Flow,
+    paging: Paging,
     deleted: bool,
 }
 
@@ -160,16 +181,17 @@ impl Queue {
         name: Name,
         memory: Arc<Memory>,
         events: Arc<Events>,
-        kept: Option<KeptQueue>,
+        stored: Option<StoredAs>,
     ) -> Arc<Self> {
         let state = State {
             model: model::Queue::default(),
             backlog: Backlog::new(memory),
             counters: Counters::default(),
             flow: Flow::default(),
+            paging: Paging::default(),
             deleted: false,
         };
-        Arc::new(Self { name, vhost, events, kept, state: Mutex::new(state) })
+        Arc::new(Self { name, vhost, events, stored, state: Mutex::new(state) })
     }
 
     /// Its name.
@@ -179,19 +201,24 @@ impl Queue {
 
     /// The number by which the journal knows it, if it is durable in a durable broker.
     pub fn number(&self) -> Option<u64> {
-        self.kept.as_ref().map(|kept| kept.number)
+        self.kept().map(|kept| kept.number)
+    }
+
+    fn kept(&self) -> Option<&StoredAs> {
+        self.stored.as_ref().filter(|stored| stored.survives)
     }
 
     /// How far its persistent messages must have come before they are confirmed; nothing of it is kept if none.
     pub fn durability(&self) -> Option<Durability> {
-        self.kept.as_ref().map(|kept| kept.durability)
+        self.kept().map(|kept| kept.durability)
     }
 
-    /// What the persistent messages below `end` that are still needed take, in bytes; stops counting at `max`.
-    pub(crate) fn kept_bytes(&self, end: Position, max: usize) -> usize {
+    /// What the persistent messages below `end` that are still needed and in no segment take, in bytes; stops counting at
+    /// `max`.
+    pub(crate) fn unstored_bytes(&self, end: Position, max: usize) -> usize {
         let state = self.state.lock();
         let mut bytes = 0;
-        for (_, message) in state.backlog.kept(end) {
+        for (_, message) in state.backlog.unstored(end) {
             bytes += message.address.len() + message.properties.len() + message.body.len();
             if bytes >= max {
                 break;
@@ -200,11 +227,12 @@ impl Queue {
         bytes
     }
 
-    /// Places the persistent messages below `end` that are still needed into `batch`, at the positions they have.
+    /// Places the persistent messages below `end` that are still needed and in no segment into `batch`, at the positions they
+    /// have.
     pub(crate) fn place_again(&self, end: Position, batch: &mut BatchBuilder) {
         let Some(number) = self.number() else { return };
         let state = self.state.lock();
-        for (position, message) in state.backlog.kept(end) {
+        for (position, message) in state.backlog.unstored(end) {
             let index = batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
             batch.place(number, position.0, [index]);
         }
@@ -215,18 +243,31 @@ impl Queue {
         let state = self.state.lock();
         let next = state.model.next();
         let (mut settled, mut from) = (RangeSet::default(), 0);
-        let mut counts = Vec::new();
-        let mut returned = state.model.returned().ranges().peekable();
-        for (position, _) in state.backlog.kept(next) {
-            settled.insert(from..position.0);
-            from = position.0 + 1;
-            while returned.next_if(|(_, end)| *end <= position).is_some() {}
-            if returned.peek().is_some_and(|(start, _)| *start <= position) {
-                counts.push((position.0, 1));
-            }
+        for kept in state.backlog.kept_ranges() {
+            settled.insert(from..kept.start);
+            from = kept.end;
         }
         settled.insert(from..next.0);
+        let returned = state.model.returned().ranges().flat_map(|(start, end)| start.0..end.0);
+        let counts = returned.filter(|at| !settled.contains(*at)).map(|at| (at, 1)).collect();
         QueueState { queue: self.number().unwrap_or_default(), next: next.0, settled, counts }
+    }
+
+    /// What is needed no more, persistent or not.
+    pub(crate) fn settled_positions(&self) -> RangeSet {
+        let state = self.state.lock();
+        let (mut settled, mut from) = (RangeSet::default(), 0);
+        for live in state.backlog.live_ranges() {
+            settled.insert(from..live.start);
+            from = live.end;
+        }
+        settled.insert(from..state.model.next().0);
+        settled
+    }
+
+    /// Takes over messages in segments from an earlier life, in the order of positions.
+    pub(crate) fn restore_stored(&self, positions: Range<u64>) {
+        self.state.lock().backlog.restore_stored(positions);
     }
 
     /// Takes over a message from an earlier life, in the order of positions.
@@ -339,15 +380,18 @@ impl Queue {
     /// Fetches the first ready message into `take`, which also learns how many are left. Unless `no_ack`, it is
     /// unacked from then on.
     pub fn fetch<R>(
-        &self,
+        self: &Arc<Self>,
         no_ack: bool,
         take: impl FnOnce(Delivery<'_>, u64) -> R,
         wakes: &mut Wakes,
-    ) -> Option<R> {
+    ) -> Fetched<R> {
         let mut state = self.state.lock();
-        let handed = state.model.get(no_ack)?;
+        if !state.first_at_hand(self, wakes) {
+            return Fetched::PagedOut;
+        }
+        let Some(handed) = state.model.get(no_ack) else { return Fetched::Empty };
         let left = state.model.ready();
-        let message = state.backlog.read(handed.position).expect("what is ready is in the backlog");
+        let message = state.backlog.read(handed.position).expect("what is at hand is in memory");
         if self.events.messages_wanted() {
             self.events.publish(&self.delivered(message, handed.redelivered));
         }
@@ -360,7 +404,7 @@ impl Queue {
             let persistent = state.backlog.complete(handed.position);
             self.note_done(persistent, Run { first: handed.position, count: 1 }, wakes);
         }
-        Some(taken)
+        Fetched::Message(taken)
     }
 
     /// Settles deliveries, in the order given, and hands out what that makes possible.
@@ -385,7 +429,7 @@ impl Queue {
         let fresh = (purged.first, purged.end);
         for (start, end) in purged.older.ranges().chain((fresh.0 < fresh.1).then_some(fresh)) {
             let persistent = state.backlog.complete_range(start, end);
-            if let Some(kept) = self.kept.as_ref().filter(|_| persistent) {
+            if let Some(kept) = self.kept().filter(|_| persistent) {
                 wakes.settled.done_range(&kept.durable, kept.number, start.0..end.0);
             }
         }
@@ -410,12 +454,13 @@ impl Queue {
         state.flow.open(Waker::wake);
         state.model = model::Queue::default();
         state.backlog.clear();
+        state.paging.end(self);
         Ok(deleted)
     }
 
     /// Notes for the journal that messages are needed no more, if it may know them.
     fn note_done(&self, persistent: bool, run: Run, wakes: &mut Wakes) {
-        if let Some(kept) = self.kept.as_ref().filter(|_| persistent) {
+        if let Some(kept) = self.kept().filter(|_| persistent) {
             wakes.settled.done(&kept.durable, kept.number, run);
         }
     }
@@ -452,9 +497,7 @@ impl State {
         for settlement in settlements {
             if settlement.outcome.requeues() {
                 self.model.requeue(settlement.position, settlement.consumer);
-                if let Some(kept) =
-                    queue.kept.as_ref().filter(|_| self.backlog.is_persistent(settlement.position))
-                {
+                if let Some(kept) = queue.kept().filter(|_| self.backlog.is_persistent(settlement.position)) {
                     wakes.settled.returned(&kept.durable, kept.number, settlement.position);
                 }
                 self.counters.requeued += 1;
@@ -484,8 +527,29 @@ impl State {
         if self.model.ready() == 0 || self.model.consumers().is_empty() {
             return;
         }
+        loop {
+            self.hand_out(queue, wakes);
+            if !self.skip_lost(queue, wakes) {
+                break;
+            }
+        }
+        self.read_ahead(queue);
+        if !Flow::is_long(self.model.ready(), self.backlog.bytes()) {
+            self.flow.open(|waker| wakes.add_publisher(waker));
+        }
+    }
+
+    /// Hands out what is in memory.
+    fn hand_out(&mut self, queue: &Arc<Queue>, wakes: &mut Wakes) {
         let bytes = self.backlog.average_bytes();
-        self.model.dispatch(|to, want| to.subscriber.reserve(to.key, want, bytes, queue));
+        let (backlog, mut near) = (&self.backlog, Position(0)..Position(0));
+        let at_hand = |next: Position| {
+            if !near.contains(&next) {
+                near = next..next.plus(backlog.at_hand(next).into());
+            }
+            u32::try_from(near.end.0 - next.0).unwrap_or(u32::MAX)
+        };
+        self.model.dispatch(at_hand, |to, want| to.subscriber.reserve(to.key, want, bytes, queue));
         let Self { model, backlog, counters, flow, .. } = self;
         let mut left = 0;
         model.drain_assigned(|to, no_ack, runs, unused| {
@@ -509,9 +573,6 @@ impl State {
             }
         });
         flow.leave(left, |waker| wakes.add_publisher(waker));
-        if !Flow::is_long(self.model.ready(), self.backlog.bytes()) {
-            self.flow.open(|waker| wakes.add_publisher(waker));
-        }
     }
 }
 

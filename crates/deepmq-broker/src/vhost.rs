@@ -185,12 +185,12 @@ impl Vhost {
         if declared == Declared::Created {
             let name: Name = name.into();
             let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
-            let kept = declared.and_then(|declared| self.keep_queue(declared));
-            if let (Some(declared), Some(kept)) = (declared, &kept) {
-                self.keep([What::queue(declared, kept.number)], &[]);
+            let stored = self.stored_as(declared);
+            if let (Some(declared), Some(stored)) = (declared, &stored) {
+                self.keep([What::queue(declared, stored.number)], &[]);
             }
             let queue =
-                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), kept);
+                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored);
             catalogue.set(id, Some(queue));
             self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
         }

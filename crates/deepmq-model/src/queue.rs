@@ -131,18 +131,42 @@ impl<C> Queue<C> {
         self.ready.clear()
     }
 
+    /// The first ready message.
+    pub fn first_ready(&self) -> Option<Position> {
+        self.ready.first()
+    }
+
+    /// Whether a message is ready.
+    pub fn is_ready(&self, position: Position) -> bool {
+        self.ready.contains(position)
+    }
+
+    /// Takes up to `max` ready messages from the front that are consecutive, to be settled without being handed out.
+    pub fn skip(&mut self, max: u32) -> Option<Run> {
+        (!self.ready.is_empty()).then(|| self.ready.pop_run(max).0)
+    }
+
     /// Hands ready messages out, in turn to the consumers of the highest priority that can take one.
     ///
+    /// `at_hand(position)` says how many messages from the first ready one on can be handed out now; with 0 it ends.
     /// `reserve(consumer, want)` says how many messages a consumer's connection takes now; with 0 the consumer is
     /// paused until [`Queue::resume`]. What was assigned stands in each touched consumer, for
     /// [`Queue::drain_assigned`]. Returns whether anything was assigned.
-    pub fn dispatch(&mut self, mut reserve: impl FnMut(&C, u32) -> u32) -> bool {
+    pub fn dispatch(
+        &mut self,
+        mut at_hand: impl FnMut(Position) -> u32,
+        mut reserve: impl FnMut(&C, u32) -> u32,
+    ) -> bool {
         let mut any = false;
-        while !self.ready.is_empty() {
+        while let Some(next) = self.ready.first() {
+            let at_hand = at_hand(next);
+            if at_hand == 0 {
+                break;
+            }
             let ready = u32::try_from(self.ready.len()).unwrap_or(u32::MAX);
             let Some((consumer, alone)) = self.consumers.next_able(ready, &mut reserve) else { break };
             let want = if alone { consumer.grant() } else { 1 };
-            let (run, redelivered) = self.ready.pop_run(want);
+            let (run, redelivered) = self.ready.pop_run(want.min(at_hand));
             if !consumer.no_ack() {
                 self.unacked += u64::from(run.count);
             }

@@ -238,6 +238,11 @@ impl Journal {
         Ok(())
     }
 
+    /// Lets all who wait see that something has failed.
+    pub(crate) fn wake_all(&self) {
+        self.marks.wake_all();
+    }
+
     /// What stands in the way of giving up the oldest file; `None` while there is but the one in use.
     pub(crate) fn oldest(&self) -> Option<Reclaim> {
         self.writer().files().oldest()

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::RangeSet;
 use crate::data_dir::DataDir;
 use crate::failure::StorageFailure;
 use crate::journal::{AppendError, Appended, Durability, Journal, Reclaim};
@@ -86,8 +87,8 @@ impl Store {
         lock(&self.queue(queue)).read(block)
     }
 
-    /// The content of a block and of those that follow it in its segment, in one read: as many as fit in `bytes_max`,
-    /// and the first in any case.
+    /// The content of a block and of those that follow it, both by their sequences and in its segment, in one read: as many as
+    /// fit in `bytes_max`, and the first in any case.
     ///
     /// # Errors
     /// The file can not be read. A damaged block does not keep the others from being read.
@@ -108,12 +109,39 @@ impl Store {
         self.known(queue).map_or(Ok(None), |segments| lock(&segments).find(sequence))
     }
 
+    /// Notes that the disk can not be read: nothing is written any more, and who waits for the journal is told.
+    pub fn fail(&self, error: &ReadError) -> StorageFailure {
+        let (path, source) = match error {
+            ReadError::Io { path, source } => {
+                (path.as_path(), io::Error::new(source.kind(), source.to_string()))
+            }
+            ReadError::Damaged(damage) => (self.path(), io::Error::other(damage.to_string())),
+        };
+        let failure = StorageFailure::new("read", path, &source);
+        let failed = self.dir.latch.run("read", path, || Err::<(), _>(source));
+        self.journal.wake_all();
+        failed.err().unwrap_or(failure)
+    }
+
     /// The first block that stands for a sequence at or above `sequence`, if there is one.
     ///
     /// # Errors
     /// The index of a segment can not be read.
     pub fn next_block(&self, queue: u64, sequence: u64) -> Result<Option<BlockRef>, ReadError> {
         self.known(queue).map_or(Ok(None), |segments| lock(&segments).find_next(sequence))
+    }
+
+    /// Removes segments of a queue of which everything is settled, without a checkpoint: for a queue that is not to survive, and
+    /// so never had one.
+    ///
+    /// # Errors
+    /// The failure after which nothing is written any more.
+    pub fn discard(&self, queue: u64, settled: &RangeSet) -> Result<(), StorageFailure> {
+        let Some(segments) = self.known(queue) else { return Ok(()) };
+        let mut segments = lock(&segments);
+        let dead = segments.drop_settled(settled);
+        segments.keep_dead(dead);
+        segments.remove_dead()
     }
 
     /// What a queue has in segments.
@@ -150,9 +178,9 @@ impl Store {
         self.journal.recycle_oldest()
     }
 
-    /// Bytes of one journal file, but for longer ones of long records.
-    pub fn journal_file_bytes(&self) -> usize {
-        usize::try_from(self.options.journal_file_bytes).unwrap_or(usize::MAX)
+    /// The sizes it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Bytes in journal files.

@@ -149,10 +149,13 @@ fn report(dir: &DataDir, found: &Found) -> io::Result<Report> {
         ..Report::default()
     };
     let mut damage = Vec::new();
-    each_block(dir, found, &mut damage, |_, block, content| {
+    each_block(dir, found, &mut damage, |queue, block, content| {
         report.blocks += 1;
         report.block_bytes += u64::from(block.bytes);
-        report.damage.extend(content.err().cloned());
+        // What nobody needs may have been given back.
+        let settled = recovered.queues.get(&queue).map(|known| &known.state.settled);
+        let needed = !settled.is_some_and(|settled| settled.covers(block.sequences.clone()));
+        report.damage.extend(content.err().filter(|_| needed).cloned());
     })?;
     report.damage.extend(damage);
     Ok(report)

@@ -37,7 +37,7 @@ impl TestBroker {
         Self::start_on(Seam::real(), configure).await
     }
 
-    /// On this machine, real or not.
+    /// As `configure` wants it, with this clock, randomness and disk.
     pub async fn start_on(seam: Seam, configure: impl FnOnce(&mut BrokerConfig)) -> Self {
         let mut config = BrokerConfig { users: vec![Self::user("guest")], ..BrokerConfig::default() };
         configure(&mut config);

@@ -107,6 +107,7 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
             .of(machine.memory_bytes)
             .saturating_usize(),
         disk_free_bytes_min: given.disk_free_bytes_min.map_or(default.disk_free_bytes_min, |size| size.0),
+        message_pool_bytes: bytes(given.message_pool_bytes, default.message_pool_bytes),
         handshake_timeout: time(given.handshake_timeout, default.handshake_timeout),
         heartbeat_interval: time(given.heartbeat_interval, default.heartbeat_interval),
         events_buffered_max: count(given.events_buffered_max, default.events_buffered_max),

@@ -12,7 +12,7 @@ use crate::codec::method::basic;
 use crate::outbox::{NewConsumer, OutConsumer};
 use crate::translate;
 use deepmq_broker::events::Event;
-use deepmq_broker::queue::{Outcome, Queue, SubscribeError, Unsubscribed};
+use deepmq_broker::queue::{Fetched, Outcome, Queue, SubscribeError, Unsubscribed};
 use deepmq_broker::subscriber::{ConsumerKey, Subscription};
 use deepmq_model::queue::{ConsumeError, ConsumerSpec};
 use deepmq_model::topology::{Resource, TopologyError};
@@ -196,8 +196,10 @@ impl Session {
             },
             &mut self.wakes,
         );
-        if got.is_none() {
-            self.send(number, basic::GetEmpty::default());
+        match got {
+            Fetched::Message(()) => {}
+            Fetched::Empty => self.send(number, basic::GetEmpty::default()),
+            Fetched::PagedOut => self.paged_out = Some(queue),
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use deepmq_storage::{BatchBuilder, Durability, Lsn};
 
 const ABSENT: u32 = u32::MAX;
 /// With so much waiting to be written, publishers wait for the disk.
-const PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
+const PENDING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// One record in the making.
 #[derive(Debug, Default)]

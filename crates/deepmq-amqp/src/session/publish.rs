@@ -331,6 +331,7 @@ impl Session {
         if messages.entries.is_empty() {
             return None;
         }
+        self.published = true;
         let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {

@@ -82,11 +82,22 @@ impl Session {
         if !self.stall.active {
             return;
         }
-        let parked = std::mem::take(&mut self.stall.parked);
         self.stall.active = false;
-        self.handle(&parked);
+        self.take_parked();
         if !self.stall.active && std::mem::take(&mut self.stall.told) {
             self.send(0, connection::Unblocked {});
         }
+    }
+
+    /// Takes what was parked, as far as nothing else stands in the way.
+    pub(super) fn take_parked(&mut self) {
+        if self.stall.active || self.stall.parked.is_empty() {
+            return;
+        }
+        let mut parked = std::mem::take(&mut self.stall.parked);
+        let used = self.handle(&parked);
+        parked.drain(..used);
+        // Empty unless a message must be read from disk first, and then nothing was parked meanwhile.
+        self.stall.parked.splice(..0, parked);
     }
 }

@@ -1,167 +1,311 @@
-//! A block: consecutive messages of one queue, packed.
+//! A block: consecutive messages of one queue, in memory, in a segment or in both.
 //!
-//! Owns the packing. Must not know which of its messages are ready or unacked; it counts those still needed.
+//! Owns which of them are still needed, and where they are. Must not know which are ready or unacked, nor read a file.
 
-use crate::message::{Body, MessageRef};
-use bytes::Bytes;
+use super::BatchSize;
+use super::bits::Bits;
+use super::packed::Packed;
+use crate::message::MessageRef;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// A block takes no further message once it holds so many bytes, shared bodies included: one message that is still
-/// needed keeps the bodies of all its block.
+/// A block takes no more than so many bytes, shared bodies included, but for a message that is longer: one message that is
+/// still needed keeps the bodies of all its block.
 pub(super) const BLOCK_BYTES: usize = 64 * 1024;
 /// ... or so many messages.
 pub(super) const BLOCK_MESSAGES: usize = 4096;
 const FIRST_BYTES: usize = 512;
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    start: u32,
-    properties_len: u32,
-    /// The body's length, or where it is shared its index in `shared`.
-    body: u32,
-    address_len: u16,
-    shared: bool,
-    persistent: bool,
+/// Where the messages are.
+#[derive(Debug)]
+enum Content {
+    /// In memory, and more can be added.
+    Open(Packed),
+    /// In memory, and maybe in another block's or a writer's hands too. The first of the block is not always the first here.
+    Full { packed: Arc<Packed>, skip: usize },
+    /// Nowhere in memory.
+    Out,
+    /// Nowhere: the segment is damaged.
+    Lost,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Block {
     /// The position of the first message.
     pub(super) first: u64,
     /// Messages that are still ready or unacked.
-    pub(super) live: u32,
-    entries: Vec<Entry>,
-    data: Vec<u8>,
-    shared: Vec<Bytes>,
-    shared_bytes: usize,
-    /// At least one of its messages is persistent.
-    pub(super) persistent: bool,
-    /// A bit for each message that is needed no more; kept only once one is persistent.
-    done: Vec<u64>,
+    pub(super) live: u64,
+    /// How many positions it stands for.
+    count: u64,
+    content: Content,
+    /// It is in a segment.
+    pub(super) stored: bool,
+    /// What its messages take of memory.
+    bytes: usize,
+    /// Messages that are needed no more, by their offset from `first`.
+    done: Bits,
+    /// Messages that are not persistent, while the content is out and some are and some are not.
+    transient: Bits,
+    persistent: u64,
+}
+
+/// A block on its way to a segment.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) positions: Range<u64>,
+    packed: Arc<Packed>,
+    done: Bits,
+}
+
+impl Page {
+    /// The form in a segment.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        self.packed.encode(&self.done)
+    }
+
+    /// How many messages it holds.
+    pub(crate) fn messages(&self) -> usize {
+        self.packed.len()
+    }
 }
 
 impl Block {
     /// An empty block, with room for `count` messages of `bytes` together if that is not more than a block holds.
     pub(super) fn new(first: u64, count: usize, bytes: usize) -> Self {
+        let packed = Packed::with_capacity(count.min(BLOCK_MESSAGES), bytes.clamp(FIRST_BYTES, BLOCK_BYTES));
+        Self::of(first..first, Content::Open(packed))
+    }
+
+    /// An empty block after this one. What filled one block is likely to fill the next, and memory that grows bit by bit is
+    /// taken twice: so it has room for as much.
+    pub(super) fn next(&self, first: u64, size: BatchSize) -> Self {
+        if self.bytes() < BLOCK_BYTES / 2 {
+            return Self::new(first, size.count, size.bytes);
+        }
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        Self::new(first, size.count.max(count + count / 8), size.bytes.max(BLOCK_BYTES))
+    }
+
+    /// Messages that are in a segment, all of them needed and persistent.
+    pub(super) fn stored(positions: Range<u64>) -> Self {
+        let count = positions.end - positions.start;
+        Self { stored: true, live: count, persistent: count, ..Self::of(positions, Content::Out) }
+    }
+
+    fn of(positions: Range<u64>, content: Content) -> Self {
         Self {
-            first,
-            entries: Vec::with_capacity(count.min(BLOCK_MESSAGES)),
-            data: Vec::with_capacity(bytes.clamp(FIRST_BYTES, BLOCK_BYTES)),
-            ..Self::default()
+            first: positions.start,
+            count: positions.end - positions.start,
+            live: 0,
+            content,
+            stored: false,
+            bytes: 0,
+            done: Bits::default(),
+            transient: Bits::default(),
+            persistent: 0,
         }
     }
 
     /// Makes room for `count` more messages of `bytes` together, as far as the block takes them.
     pub(super) fn reserve(&mut self, count: usize, bytes: usize) {
-        self.entries.reserve(count.min(BLOCK_MESSAGES.saturating_sub(self.entries.len())));
-        self.data.reserve(bytes.min(BLOCK_BYTES.saturating_sub(self.data.len())));
+        if let Content::Open(packed) = &mut self.content {
+            packed.reserve(
+                count.min(BLOCK_MESSAGES.saturating_sub(packed.len())),
+                bytes.min(BLOCK_BYTES.saturating_sub(packed.content_bytes())),
+            );
+        }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
+    /// One past its last position.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.count
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.data.len() + self.shared_bytes >= BLOCK_BYTES || self.entries.len() >= BLOCK_MESSAGES
+    /// Whether a message can be added without more memory than a block is to take. An empty block takes any.
+    #[inline]
+    pub(super) fn has_room(&self, message: &MessageRef<'_>) -> bool {
+        let Content::Open(packed) = &self.content else { return false };
+        let bytes = packed.content_bytes() + message.packed_bytes() + message.shared_bytes();
+        packed.len() == 0 || (bytes <= BLOCK_BYTES && packed.len() < BLOCK_MESSAGES)
     }
 
-    /// What the block takes of memory, in bytes.
+    /// What its messages take of memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.data.len() + self.shared_bytes + self.entries.len() * size_of::<Entry>()
+        match &self.content {
+            Content::Open(packed) => packed.bytes(),
+            _ => self.bytes,
+        }
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.data.capacity() + self.entries.capacity() * size_of::<Entry>()
+        match &self.content {
+            Content::Open(packed) => packed.capacity(),
+            Content::Full { packed, .. } => packed.capacity(),
+            Content::Out | Content::Lost => 0,
+        }
     }
 
+    /// Adds a message; one that is full must not be asked to.
+    #[inline]
     pub(super) fn push(&mut self, message: &MessageRef<'_>) {
-        let start = index(self.data.len());
-        self.data.extend_from_slice(message.address);
-        self.data.extend_from_slice(message.properties);
-        let body = match message.body {
-            Body::Inline(bytes) => {
-                self.data.extend_from_slice(bytes);
-                index(bytes.len())
-            }
-            Body::Shared(bytes) => {
-                self.shared_bytes += bytes.len();
-                self.shared.push(bytes.clone());
-                index(self.shared.len() - 1)
-            }
-        };
-        self.entries.push(Entry {
-            start,
-            properties_len: index(message.properties.len()),
-            body,
-            address_len: u16::try_from(message.address.len()).expect("two strings of at most 255 bytes"),
-            shared: matches!(message.body, Body::Shared(_)),
-            persistent: message.persistent,
-        });
-        self.persistent |= message.persistent;
+        let Content::Open(packed) = &mut self.content else { return };
+        packed.push(message);
+        self.persistent += u64::from(message.persistent);
+        self.count += 1;
         self.live += 1;
     }
 
-    /// The message at an offset from `first`.
+    /// The message at an offset from `first`, if it is in memory.
+    #[inline]
     pub(super) fn read(&self, offset: usize) -> Option<MessageRef<'_>> {
-        let entry = self.entries.get(offset)?;
-        let (address, rest) =
-            self.data.get(entry.start as usize..)?.split_at_checked(entry.address_len.into())?;
-        let (properties, rest) = rest.split_at_checked(entry.properties_len as usize)?;
-        let body = if entry.shared {
-            Body::Shared(self.shared.get(entry.body as usize)?)
-        } else {
-            Body::Inline(rest.get(..entry.body as usize)?)
-        };
-        Some(MessageRef { address, properties, body, persistent: entry.persistent })
+        match &self.content {
+            Content::Open(packed) => packed.read(offset),
+            Content::Full { packed, skip } => packed.read(offset + skip),
+            Content::Out | Content::Lost => None,
+        }
+    }
+
+    /// Whether some of its messages are persistent.
+    pub(super) fn has_persistent(&self) -> bool {
+        self.persistent > 0
+    }
+
+    pub(super) fn is_out(&self) -> bool {
+        matches!(self.content, Content::Out)
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.content, Content::Lost)
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self.content, Content::Open(_) | Content::Full { .. })
     }
 
     /// Messages at `offset` and the `count` from there are needed no more.
-    pub(super) fn complete(&mut self, offset: usize, count: u32) {
+    #[inline]
+    pub(super) fn complete(&mut self, offset: usize, count: u64) {
+        debug_assert!(self.live >= count, "a message is completed once");
         self.live = self.live.saturating_sub(count);
-        if !self.persistent || self.live == 0 {
-            return;
-        }
-        let end = offset + count as usize;
-        if self.done.len() * 64 < end {
-            self.done.resize(end.div_ceil(64), 0);
-        }
-        for at in offset..end {
-            if let Some(word) = self.done.get_mut(at / 64) {
-                *word |= 1 << (at % 64);
-            }
+        if self.live > 0 || self.is_in_memory() {
+            self.done.insert_run(offset, usize::try_from(count).unwrap_or(usize::MAX));
         }
     }
 
-    /// The persistent messages that are still needed, with their offsets.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (usize, MessageRef<'_>)> {
-        let count = if self.live > 0 && self.persistent { self.entries.len() } else { 0 };
-        let done = |at: usize| self.done.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
-        let needed = (0..count).filter(move |&at| !done(at));
-        needed.filter_map(|at| Some((at, self.read(at)?))).filter(|(_, message)| message.persistent)
+    /// Cuts a block with nothing in memory in two; the later part begins at `at`.
+    pub(super) fn split_off(&mut self, at: u64) -> Self {
+        debug_assert!(self.is_out() && self.first < at && at < self.end());
+        let (earlier, later) = (self.part(self.first..at), self.part(at..self.end()));
+        *self = earlier;
+        later
     }
 
-    /// Gives the memory back; only the range of positions remains.
+    fn part(&self, positions: Range<u64>) -> Self {
+        let range = self.offset(positions.start)..self.offset(positions.end);
+        let (done, transient) = (self.done.part(range.clone()), self.transient.part(range));
+        let whole = Self::stored(positions);
+        let persistent = if self.persistent == 0 { 0 } else { whole.count - transient.len() };
+        Self { live: whole.count - done.len(), persistent, done, transient, ..whole }
+    }
+
+    /// The positions of persistent messages that are still needed, as ranges.
+    pub(super) fn kept_ranges(&self) -> Vec<Range<u64>> {
+        if self.live == 0 || self.persistent == 0 {
+            return Vec::new();
+        }
+        if self.live == self.count && self.persistent == self.count {
+            return std::iter::once(self.first..self.end()).collect();
+        }
+        let mixed = self.transient();
+        let gaps = self.done.gaps(&mixed, usize::try_from(self.count).unwrap_or(usize::MAX));
+        gaps.map(|range| self.first + range.start as u64..self.first + range.end as u64).collect()
+    }
+
+    /// The positions of messages that are still needed.
+    pub(super) fn live_positions(&self) -> impl Iterator<Item = u64> {
+        (self.first..self.end()).filter(|&at| !self.done.contains(self.offset(at)))
+    }
+
+    /// Which messages are not persistent.
+    fn transient(&self) -> Bits {
+        let (packed, skip) = match &self.content {
+            Content::Open(packed) => (packed, 0),
+            Content::Full { packed, skip } => (&**packed, *skip),
+            Content::Out | Content::Lost => return self.transient.clone(),
+        };
+        let mut transient = Bits::default();
+        if self.persistent < self.count {
+            let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+            (0..count)
+                .filter(|at| !packed.is_persistent(at + skip))
+                .for_each(|at| transient.insert_run(at, 1));
+        }
+        transient
+    }
+
+    /// Closes the block for further messages and returns what is to be written to a segment; none if it is there already or
+    /// not in memory.
+    pub(super) fn page(&mut self) -> Option<Page> {
+        if self.stored || self.live == 0 {
+            return None;
+        }
+        if let Content::Open(packed) = &mut self.content {
+            let packed = std::mem::take(packed);
+            self.bytes = packed.bytes();
+            self.content = Content::Full { packed: Arc::new(packed), skip: 0 };
+        }
+        let Content::Full { packed, .. } = &self.content else { return None };
+        Some(Page { positions: self.first..self.end(), packed: packed.clone(), done: self.done.clone() })
+    }
+
+    /// Gives up what is in memory of a block that is in a segment.
+    pub(super) fn drop_content(&mut self) {
+        debug_assert!(self.stored);
+        self.transient = if self.persistent == 0 { Bits::default() } else { self.transient() };
+        self.content = Content::Out;
+        self.bytes = 0;
+    }
+
+    /// Takes back the content of `positions`, which the block is a part of.
+    pub(super) fn take_in(&mut self, packed: &Arc<Packed>, first: u64) {
+        let skip = usize::try_from(self.first - first).unwrap_or(usize::MAX);
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        self.bytes = packed.bytes().saturating_mul(count) / packed.len().max(1);
+        self.content = Content::Full { packed: packed.clone(), skip };
+        self.transient = Bits::default();
+    }
+
+    /// The segment is damaged: nothing will be read of it any more.
+    pub(super) fn lose(&mut self) {
+        self.content = Content::Lost;
+    }
+
+    /// Gives the memory back of a block nobody needs; only the range of positions remains.
     pub(super) fn hollow(&mut self) {
-        let len = self.entries.len();
-        self.data = Vec::new();
-        self.shared = Vec::new();
-        self.shared_bytes = 0;
-        self.entries = Vec::new();
-        self.done = Vec::new();
-        debug_assert!(len > 0 && self.live == 0, "only a block nobody needs is hollowed");
+        debug_assert!(self.live == 0, "only a block nobody needs is hollowed");
+        let (positions, persistent) = (self.first..self.end(), self.persistent);
+        *self = Self { persistent, stored: self.stored, ..Self::of(positions, Content::Lost) };
     }
 
     /// Empties the block for messages from `first` on, and keeps its memory.
     pub(super) fn restart(&mut self, first: u64) {
-        self.first = first;
-        self.persistent = false;
-        self.done.clear();
-        self.entries.clear();
-        self.data.clear();
-        self.shared.clear();
-        self.shared_bytes = 0;
+        let content = std::mem::replace(&mut self.content, Content::Lost);
+        let mut done = std::mem::take(&mut self.done);
+        done.clear();
+        let packed = match content {
+            Content::Open(mut packed) => {
+                packed.clear();
+                packed
+            }
+            _ => Packed::default(),
+        };
+        *self = Self { done, ..Self::of(first..first, Content::Open(packed)) };
     }
 }
 
-fn index(len: usize) -> u32 {
-    u32::try_from(len).expect("a frame, a block and a message are each limited to less than 4 GiB")
+impl Block {
+    /// The offset of a position from `first`.
+    pub(super) fn offset(&self, position: u64) -> usize {
+        usize::try_from(position.saturating_sub(self.first)).unwrap_or(usize::MAX)
+    }
 }

@@ -5,6 +5,7 @@ use super::*;
 use crate::message::{Body, SHARED_BODY_BYTES_MIN};
 use bytes::Bytes;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 /// A message that can be told from others by its content.
 #[derive(Debug, Clone)]
@@ -27,7 +28,8 @@ impl Sample {
             SHARED_BODY_BYTES_MIN.. => Body::Shared(&self.body),
             _ => Body::Inline(&self.body),
         };
-        MessageRef { address: &self.address, properties: &self.properties, body, persistent: false }
+        let persistent = self.body.len() % 3 != 1;
+        MessageRef { address: &self.address, properties: &self.properties, body, persistent }
     }
 
     fn is(&self, message: &MessageRef<'_>) -> bool {
@@ -41,12 +43,14 @@ struct Pair {
     memory: Arc<Memory>,
     backlog: Backlog,
     plain: Vec<Option<Sample>>,
+    /// What was written, as a segment would have it.
+    pages: BTreeMap<u64, (Range<u64>, Vec<u8>)>,
 }
 
 impl Pair {
     fn new() -> Self {
         let memory = Memory::new(usize::MAX);
-        Self { backlog: Backlog::new(memory.clone()), memory, plain: Vec::new() }
+        Self { backlog: Backlog::new(memory.clone()), memory, plain: Vec::new(), pages: BTreeMap::new() }
     }
 
     fn append(&mut self, sizes: &[(usize, usize)]) {
@@ -59,6 +63,27 @@ impl Pair {
         let size = BatchSize { count: samples.len(), bytes };
         self.backlog.append(Position(first), size, samples.iter().map(Sample::message));
         self.plain.extend(samples.into_iter().map(Some));
+    }
+
+    /// Pages out as if the messages at `next` were the next ones.
+    fn page_out(&mut self, next: usize, keep: usize, bytes: usize) {
+        let before = self.memory.used();
+        let (freed, pages) = self.backlog.page_out(Position(next as u64), keep, bytes);
+        for page in pages {
+            let positions = page.positions.clone();
+            self.backlog.paged_out(&positions, true);
+            self.pages.insert(positions.start, (positions, page.encode()));
+        }
+        assert_eq!(before - self.memory.used(), freed);
+    }
+
+    /// Reads back what is needed to read a message.
+    fn page_in(&mut self, at: u64) {
+        if self.backlog.at_hand(Position(at)) == 0 {
+            let (_, (positions, page)) = self.pages.range(..=at).next_back().expect("it was written");
+            let packed = Arc::new(Packed::decode(page).unwrap());
+            self.backlog.page_in(positions, Some(&packed));
+        }
     }
 
     /// The runs of what is left of a range.
@@ -84,8 +109,9 @@ impl Pair {
         }
     }
 
-    fn check(&self, start: usize, count: usize) {
+    fn check(&mut self, start: usize, count: usize) {
         let runs = self.runs(start, count);
+        runs.iter().flat_map(|(run, _)| run.first.0..run.end().0).for_each(|at| self.page_in(at));
         let mut read = self.backlog.deliveries(&runs);
         for at in runs.iter().flat_map(|(run, _)| run.first.0..run.end().0) {
             let sample = self.plain[usize::try_from(at).unwrap()].as_ref().unwrap();
@@ -97,12 +123,25 @@ impl Pair {
         assert!(read.next().is_none());
         drop(read);
         self.check_bytes();
+        self.check_kept();
+    }
+
+    /// What is told to survive is what is needed and persistent.
+    fn check_kept(&self) {
+        let kept: Vec<u64> = self.backlog.kept_ranges().flatten().collect();
+        let needed = self.plain.iter().enumerate().filter_map(|(at, sample)| {
+            sample.as_ref().filter(|sample| sample.message().persistent).map(|_| at as u64)
+        });
+        assert_eq!(kept, needed.collect::<Vec<_>>());
     }
 
     fn check_bytes(&self) {
         let blocks: usize = self.backlog.blocks.iter().map(Block::bytes).sum();
         assert_eq!(self.backlog.bytes(), blocks, "what is counted is what the blocks hold");
         assert_eq!(self.memory.used(), blocks);
+        let out = self.backlog.blocks.iter().filter(|block| block.is_out() && block.live > 0);
+        let sums = out.fold((0, 0), |(blocks, live), block| (blocks + 1, live + block.live));
+        assert_eq!((self.backlog.out, self.backlog.live_out), sums);
     }
 
     fn finish(mut self) {
@@ -118,6 +157,7 @@ enum Step {
     Append(Vec<(usize, usize)>),
     Read(usize, usize),
     Complete(usize, usize, bool),
+    PageOut(usize, usize, usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -134,6 +174,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => range().prop_map(|(start, count)| Step::Read(start, count)),
         3 => (range(), any::<bool>()).prop_map(|((start, count), range)| Step::Complete(start, count, range)),
         2 => any::<usize>().prop_map(|start| Step::Complete(start, 1, false)),
+        2 => (any::<usize>(), prop_oneof![Just(0), Just(100_000)], 0usize..1_000_000)
+            .prop_map(|(next, keep, bytes)| Step::PageOut(next, keep, bytes)),
     ]
 }
 
@@ -149,6 +191,7 @@ proptest! {
                 Step::Append(sizes) => pair.append(&sizes),
                 Step::Read(start, count) => pair.check(place(start), count),
                 Step::Complete(start, count, as_range) => pair.complete(place(start), count, as_range),
+                Step::PageOut(next, keep, bytes) => pair.page_out(place(next), keep, bytes),
             }
             pair.check_bytes();
         }
@@ -221,6 +264,44 @@ fn what_is_cleared_or_dropped_leaves_the_sum() {
     pair.append(&[(2, 100)]);
     drop(pair.backlog);
     assert_eq!(pair.memory.used(), 0);
+}
+
+#[test]
+fn messages_of_an_earlier_life_are_read_back_in_pages_wherever_these_begin() {
+    let mut pair = Pair::new();
+    pair.append(&vec![(2, 99); 5_000]);
+    pair.page_out(0, 0, usize::MAX);
+    let mut again = Pair::new();
+    again.pages = pair.pages.clone();
+    // What was settled between lies in the same pages.
+    for range in [3..1_200, 1_300..1_301, 1_500..5_000] {
+        again.backlog.restore_stored(range);
+    }
+    again.backlog.restored(Position(5_000));
+    let needed = |at: &usize| (3..1_200).contains(at) || *at == 1_300 || *at >= 1_500;
+    again.plain =
+        pair.plain.iter().enumerate().map(|(at, sample)| sample.clone().filter(|_| needed(&at))).collect();
+    again.check_bytes();
+    again.complete(1_000, 10, false);
+    again.complete(3_000, 2_000, true);
+    again.check(0, usize::MAX);
+    again.page_out(1_500, 100_000, usize::MAX);
+    again.check(0, usize::MAX);
+    again.finish();
+}
+
+#[test]
+fn a_page_that_is_damaged_is_told_and_the_rest_is_read() {
+    let mut pair = Pair::new();
+    pair.append(&vec![(2, 100); 2_000]);
+    pair.page_out(0, 0, usize::MAX);
+    let damaged = pair.pages.values().next().unwrap().0.clone();
+    pair.backlog.page_in(&damaged, None);
+    assert_eq!(pair.backlog.lost_at(Position(7)), Some(damaged.clone()));
+    assert_eq!((pair.backlog.at_hand(Position(0)), pair.backlog.lost_at(Position(damaged.end))), (0, None));
+    pair.complete(0, usize::try_from(damaged.end).unwrap(), true);
+    pair.check(0, usize::MAX);
+    pair.finish();
 }
 
 #[test]

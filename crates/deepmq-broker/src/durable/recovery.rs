@@ -7,8 +7,9 @@ use super::{DurableError, QueueNames};
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use bytes::Bytes;
 use deepmq_model::queue::{Position, PositionSet};
-use deepmq_storage::{Recovered, Store};
-use std::collections::BTreeMap;
+use deepmq_storage::{RangeSet, Recovered, RecoveredQueue, Store};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What was found.
@@ -29,6 +30,20 @@ pub(crate) struct Kept {
     pub(crate) messages: PositionSet,
     /// Those of them that are known to have been handed out.
     pub(crate) handed_out: PositionSet,
+    /// Those of them that are in segments.
+    pub(crate) stored: StoredRanges,
+}
+
+/// Ranges of positions, to be taken in order.
+#[derive(Debug, Default)]
+pub(crate) struct StoredRanges(VecDeque<Range<u64>>);
+
+impl StoredRanges {
+    /// Takes those that begin before a position.
+    pub(crate) fn before(&mut self, position: Position) -> impl Iterator<Item = Range<u64>> {
+        let count = self.0.partition_point(|range| range.start < position.0);
+        self.0.drain(..count)
+    }
 }
 
 impl Recovery {
@@ -56,16 +71,19 @@ impl Recovery {
 
     /// What each queue goes on with, by number.
     pub(crate) fn queues(&self) -> BTreeMap<u64, Kept> {
-        let kept = |(&number, queue): (&u64, &deepmq_storage::RecoveredQueue)| {
-            let mut messages = PositionSet::default();
-            for range in queue.in_journal.iter() {
-                messages.insert_range(Position(range.start), Position(range.end));
-            }
-            let mut handed_out = PositionSet::default();
-            for &(sequence, _) in queue.state.counts.iter().filter(|(at, _)| queue.in_journal.contains(*at)) {
-                handed_out.insert(Position(sequence));
-            }
-            (number, Kept { next: Position(queue.state.next), messages, handed_out })
+        let kept = |(&number, queue): (&u64, &RecoveredQueue)| {
+            let settled = &queue.state.settled;
+            let stored: VecDeque<_> =
+                queue.in_segments.iter().flat_map(|range| settled.gaps(range).collect::<Vec<_>>()).collect();
+            let needed: RangeSet = queue.in_journal.iter().chain(stored.iter().cloned()).collect();
+            let counted = queue.state.counts.iter().map(|(at, _)| *at).filter(|at| needed.contains(*at));
+            let kept = Kept {
+                next: Position(queue.state.next),
+                messages: positions(needed.iter()),
+                handed_out: positions(counted.map(|at| at..at + 1).collect::<RangeSet>().iter()),
+                stored: StoredRanges(stored),
+            };
+            (number, kept)
         };
         self.found.queues.iter().map(kept).collect()
     }
@@ -92,6 +110,12 @@ impl Recovery {
         })?;
         Ok(())
     }
+}
+
+fn positions(ranges: impl Iterator<Item = Range<u64>>) -> PositionSet {
+    let mut set = PositionSet::default();
+    ranges.for_each(|range| set.insert_range(Position(range.start), Position(range.end)));
+    set
 }
 
 /// The names of queues, as far as they are known.

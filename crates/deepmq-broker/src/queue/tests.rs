@@ -25,14 +25,19 @@ fn counts(queue: &Queue) -> (u64, u64) {
     (depth.ready, depth.unacked)
 }
 
-fn fetch(queue: &Queue, no_ack: bool) -> Option<(String, bool, u64)> {
-    queue.fetch(
+fn fetch(queue: &Arc<Queue>, no_ack: bool) -> Option<(String, bool, u64)> {
+    let fetched = queue.fetch(
         no_ack,
         |delivery, left| {
             (String::from_utf8_lossy(delivery.message.body.bytes()).into_owned(), delivery.redelivered, left)
         },
         &mut Wakes::default(),
-    )
+    );
+    match fetched {
+        Fetched::Message(message) => Some(message),
+        Fetched::Empty => None,
+        Fetched::PagedOut => panic!("all is in memory"),
+    }
 }
 
 #[test]

@@ -5,15 +5,15 @@
 
 use super::Vhost;
 use crate::durable::change::{Binding, Change, What};
-use crate::durable::{Durable, Kept, Recovery};
-use crate::queue::{KeptQueue, Queue};
+use crate::durable::{Durable, DurableError, Recovery};
+use crate::queue::{Queue, StoredAs};
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
 use deepmq_model::topology::{
     self as model, Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology,
     TopologyError,
 };
-use deepmq_storage::Lsn;
+use deepmq_storage::{Durability, Lsn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,16 +42,16 @@ impl Vhost {
         self.keeping.as_ref().map(|keeping| Lsn(keeping.last.load(Relaxed)))
     }
 
-    /// How a new durable queue is known to the store.
-    pub(super) fn keep_queue(&self, declared: &model::Queue) -> Option<KeptQueue> {
+    /// How a new queue is known to the store; `declared` if it is durable.
+    pub(super) fn stored_as(&self, declared: Option<&model::Queue>) -> Option<StoredAs> {
         let number = self.keeping.as_ref()?.durable.new_number();
         self.known_as(number, declared)
     }
 
-    fn known_as(&self, number: u64, declared: &model::Queue) -> Option<KeptQueue> {
+    fn known_as(&self, number: u64, declared: Option<&model::Queue>) -> Option<StoredAs> {
         let durable = self.keeping.as_ref()?.durable.clone();
-        let durability = durable.durability(&declared.settings);
-        Some(KeptQueue { durable, number, durability })
+        let durability = declared.map_or(Durability::Os, |declared| durable.durability(&declared.settings));
+        Some(StoredAs { durable, number, survives: declared.is_some(), durability })
     }
 
     /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
@@ -149,15 +149,13 @@ impl Vhost {
     }
 
     fn kept_queue(&self, declared: Option<&model::Queue>, name: &Name, number: u64) -> Arc<Queue> {
-        let kept = declared.and_then(|declared| self.known_as(number, declared));
-        Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), kept)
+        let stored = self.known_as(number, declared);
+        Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored)
     }
 
-    /// The queues the store knows, by their numbers.
-    pub(crate) fn kept_queues(&self) -> Vec<(u64, Arc<Queue>)> {
-        let catalogue = self.catalogue.read();
-        let queues = catalogue.queues.iter().flatten();
-        queues.filter_map(|queue| Some((queue.number()?, queue.clone()))).collect()
+    /// Its queues at run time.
+    pub(crate) fn running_queues(&self) -> Vec<Arc<Queue>> {
+        self.catalogue.read().queues.iter().flatten().cloned().collect()
     }
 }
 
@@ -183,26 +181,45 @@ impl Binding {
     }
 }
 
-/// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows.
+/// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows. What memory
+/// does not hold is paged out on the way.
 pub(crate) fn give_back(
     recovery: &Recovery,
-    queues: &BTreeMap<u64, Arc<Queue>>,
-) -> Result<(u64, Vec<u64>), crate::durable::DurableError> {
-    let mut messages = 0;
+    queues: &[Arc<Queue>],
+    durable: &Durable,
+) -> Result<(u64, Vec<u64>), DurableError> {
+    let known: BTreeMap<u64, &Arc<Queue>> =
+        queues.iter().filter_map(|queue| Some((queue.number()?, queue))).collect();
+    let mut kept = recovery.queues();
+    let (mut messages, mut paged) = (0, Ok(()));
     recovery.replay(|number, position, message| {
-        if let Some(queue) = queues.get(&number) {
-            queue.restore(position, message);
-            messages += 1;
+        let Some(queue) = known.get(&number) else { return };
+        let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
+        stored.into_iter().flat_map(|stored| stored.before(position)).for_each(|range| {
+            queue.restore_stored(range);
+        });
+        queue.restore(position, message);
+        messages += 1;
+        if durable.memory().surplus() > 0 && paged.is_ok() {
+            paged = durable.page_out(queues);
         }
     })?;
+    match paged {
+        // Then they stay in memory.
+        Err(failure) if failure.is_out_of_space() => {
+            tracing::warn!(%failure, "the messages of the journal are not paged out");
+        }
+        paged => paged?,
+    }
     let mut unknown = Vec::new();
-    for (number, Kept { next, messages, handed_out }) in recovery.queues() {
-        let Some(queue) = queues.get(&number) else {
+    for (number, mut kept) in kept {
+        let Some(queue) = known.get(&number) else {
             unknown.push(number);
             continue;
         };
-        let (returned, kept) = divide(&messages, &handed_out, !recovery.is_clean());
-        queue.restored(next, returned, kept);
+        kept.stored.before(kept.next).for_each(|range| queue.restore_stored(range));
+        let (returned, fresh) = divide(&kept.messages, &kept.handed_out, !recovery.is_clean());
+        queue.restored(kept.next, returned, fresh);
     }
     Ok((messages, unknown))
 }

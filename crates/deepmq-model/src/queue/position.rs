@@ -56,6 +56,11 @@ impl PositionSet {
         self.ranges.iter().map(|(&start, &end)| (Position(start), Position(end)))
     }
 
+    /// Whether a position is in the set.
+    pub fn contains(&self, position: Position) -> bool {
+        self.ranges.range(..=position.0).next_back().is_some_and(|(_, &end)| position.0 < end)
+    }
+
     /// Adds a position; false if it was there.
     pub fn insert(&mut self, position: Position) -> bool {
         let at = position.0;

@@ -62,6 +62,21 @@ impl Ready {
         first
     }
 
+    /// The first.
+    #[inline]
+    pub fn first(&self) -> Option<Position> {
+        let fresh = (self.fresh < self.tail).then_some(self.fresh);
+        let older = [self.returned.first(), self.kept.first()];
+        older.into_iter().flatten().min().or(fresh)
+    }
+
+    /// Whether a message is.
+    pub fn contains(&self, position: Position) -> bool {
+        position >= self.fresh && position < self.tail
+            || self.returned.contains(position)
+            || self.kept.contains(position)
+    }
+
     /// Takes the first.
     pub fn pop(&mut self) -> Option<Handed> {
         (!self.is_empty()).then(|| {

@@ -19,7 +19,7 @@ fn drained(queue: &mut Queue<u32>) -> Vec<(u32, Vec<u64>)> {
 }
 
 fn dispatched(queue: &mut Queue<u32>) -> Vec<(u32, Vec<u64>)> {
-    queue.dispatch(everything);
+    queue.dispatch(|_| u32::MAX, everything);
     drained(queue)
 }
 
@@ -66,10 +66,13 @@ fn a_lone_consumer_gets_a_long_backlog_in_pieces() {
     consumer(&mut queue, ConsumerSpec::default(), 0);
     queue.publish(3000);
     let mut wants = Vec::new();
-    queue.dispatch(|_, want| {
-        wants.push(want);
-        want
-    });
+    queue.dispatch(
+        |_| u32::MAX,
+        |_, want| {
+            wants.push(want);
+            want
+        },
+    );
     assert_eq!(wants, [GRANT_MAX, GRANT_MAX, 3000 - 2 * GRANT_MAX]);
     assert_eq!(drained(&mut queue), [(0, (0..3000).collect())]);
 }
@@ -81,7 +84,7 @@ fn what_is_reserved_and_not_used_is_told() {
         consumer(&mut queue, ConsumerSpec::default(), handle);
     }
     queue.publish(10);
-    queue.dispatch(everything);
+    queue.dispatch(|_| u32::MAX, everything);
     let mut unused = Vec::new();
     queue.drain_assigned(|&to, _, runs, left| unused.push((to, runs.len(), left)));
     assert_eq!(unused, [(0, 5, 5), (1, 5, 4)], "one was gone when the second was asked");
@@ -131,7 +134,7 @@ fn a_paused_consumer_gets_nothing_until_it_is_resumed() {
     queue.publish(2);
     assert_eq!(dispatched(&mut queue), [], "a new one waits for its announcement");
     queue.resume(id);
-    queue.dispatch(|_, _| 0);
+    queue.dispatch(|_| u32::MAX, |_, _| 0);
     drained(&mut queue);
     assert_eq!(queue.consumers().iter().next().unwrap().pause(), Pause::NoRoom);
     assert_eq!(dispatched(&mut queue), [], "it said it has no room");

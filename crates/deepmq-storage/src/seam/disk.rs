@@ -8,6 +8,7 @@ mod sim;
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -134,6 +135,12 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// What the file system says, most of all that there is no space.
     fn preallocate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Gives the room of a range back; it reads as zeros from then on. Where the file system can not do that, nothing happens.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn punch_hole(&self, range: Range<u64>) -> io::Result<()>;
 
     /// Cuts the file to `bytes` bytes, or lengthens it with zeros.
     ///

@@ -3,6 +3,7 @@
 //! Owns appending, sealing, finding and reading blocks. Must not know when a checkpoint is due.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, Kind, decode_index, encode_index};
@@ -13,6 +14,9 @@ use crate::data_dir::{DataDir, Handle};
 use crate::failure::StorageFailure;
 use crate::recover::Damage;
 use crate::seam::OpenMode;
+
+/// File systems give room back in pieces of this.
+const PAGE_BYTES: u64 = 4096;
 
 /// One segment.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +33,10 @@ pub(crate) struct Segment {
     pub(crate) blocks: Option<BTreeMap<u64, BlockRef>>,
     /// Something was written since the last sync.
     pub(crate) dirty: bool,
+    /// How many of its sequences were settled when holes were made in it last.
+    pub(crate) punched: u64,
+    /// Bytes of these holes.
+    pub(crate) holes: u64,
 }
 
 /// All of one queue.
@@ -196,6 +204,49 @@ impl QueueSegments {
         dead
     }
 
+    /// Gives back the room of blocks of which nothing is needed, in segments that are mostly settled. The checkpoint must tell
+    /// what is settled.
+    pub(crate) fn punch_holes(&mut self, settled: &RangeSet) -> Result<(), ReadError> {
+        let mostly = |segment: &Segment| {
+            let count = |ranges: &mut dyn Iterator<Item = Range<u64>>| -> u64 {
+                ranges.map(|range| range.end - range.start).sum()
+            };
+            let all = count(&mut segment.sequences.iter());
+            let needed = count(&mut segment.sequences.iter().flat_map(|range| settled.gaps(range)));
+            let gone = all - needed;
+            (gone * 2 > all && gone >= segment.punched + all / 8).then_some(gone)
+        };
+        let sealed = self.segments.values().filter(|segment| segment.footer.is_some());
+        let worthwhile: Vec<_> =
+            sealed.filter_map(|segment| Some((segment.number, mostly(segment)?))).collect();
+        for (number, gone) in worthwhile {
+            let holes = self.punch(number, settled)?;
+            self.segments
+                .entry(number)
+                .and_modify(|segment| (segment.punched, segment.holes) = (gone, holes));
+        }
+        Ok(())
+    }
+
+    /// Makes holes in one segment; returns how many bytes they have.
+    fn punch(&mut self, number: u64, settled: &RangeSet) -> Result<u64, ReadError> {
+        let blocks = self.blocks(number)?.values();
+        let dead = blocks.filter(|block| settled.covers(block.sequences.clone()));
+        let dead: RangeSet = dead.map(|block| block.offset..block.end()).collect();
+        let path = self.dir.layout.segment(self.queue, number);
+        let file = self.cache.open((self.queue, number), self.dir.disk.as_ref(), &path);
+        let file = file.map_err(|source| self.io(number, source))?;
+        let mut bytes = 0;
+        for range in dead.iter() {
+            let hole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
+            if !hole.is_empty() {
+                bytes += hole.end - hole.start;
+                file.punch_hole(hole).map_err(|source| self.io(number, source))?;
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Notes segments whose files are to be removed once no checkpoint lists them.
     pub(crate) fn keep_dead(&mut self, numbers: Vec<u64>) {
         self.dead.extend(numbers);
@@ -225,8 +276,7 @@ impl QueueSegments {
     /// The first block that stands for a sequence at or above one.
     pub(crate) fn find_next(&mut self, sequence: u64) -> Result<Option<BlockRef>, ReadError> {
         let next = |segment: &Segment| {
-            let start =
-                |range: std::ops::Range<u64>| (range.end > sequence).then(|| range.start.max(sequence));
+            let start = |range: Range<u64>| (range.end > sequence).then(|| range.start.max(sequence));
             segment.sequences.iter().find_map(start)
         };
         let next = self.segments.values().filter_map(next).min();
@@ -310,22 +360,21 @@ impl QueueSegments {
         Ok(bytes)
     }
 
-    /// A block and those that follow it in its segment, in one read of at most `bytes_max` if that is enough for one.
+    /// A block and those that follow it, both by their sequences and in its segment, in one read of at most `bytes_max` if that
+    /// is enough for one.
     pub(crate) fn read_ahead(
         &mut self,
         block: &BlockRef,
         bytes_max: usize,
     ) -> Result<Vec<ReadBlock>, ReadError> {
-        let mut wanted: Vec<BlockRef> = self
-            .blocks(block.segment)?
-            .values()
-            .filter(|next| next.offset >= block.offset)
-            .cloned()
-            .collect();
-        wanted.sort_unstable_by_key(|next| next.offset);
-        let fits =
-            |next: &BlockRef| next.offset == block.offset || next.end() <= block.offset + bytes_max as u64;
-        wanted.retain(fits);
+        let following = self.blocks(block.segment)?.range(block.sequences.start..);
+        let (mut end, limit) = (block.offset, block.offset + bytes_max as u64);
+        let fits = |next: &&BlockRef| {
+            let fits = next.offset == block.offset || (next.offset == end && next.end() <= limit);
+            end = next.end();
+            fits
+        };
+        let wanted: Vec<BlockRef> = following.map(|(_, next)| next).take_while(fits).cloned().collect();
         let end = wanted.last().map_or(block.end(), BlockRef::end);
         let bytes =
             self.read_at(block.segment, block.offset, usize::try_from(end - block.offset).unwrap_or(0))?;
@@ -381,7 +430,7 @@ impl QueueSegments {
         let first = |segment: &Segment| segment.sequences.iter().next().map(|range| range.start);
         SegmentStats {
             segments: self.segments.len(),
-            bytes: self.segments.values().map(|segment| segment.bytes).sum(),
+            bytes: self.segments.values().map(|segment| segment.bytes - segment.holes).sum(),
             messages: self.segments.values().map(|segment| segment.messages).sum(),
             first: self.segments.values().filter_map(first).min(),
         }

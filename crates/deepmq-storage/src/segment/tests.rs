@@ -99,6 +99,25 @@ fn a_name_that_is_taken_is_not_used_again_while_its_file_is_there() {
     assert_eq!(append(&mut queue, 7..8, &[3; 50]).segment, 7);
 }
 
+#[test]
+fn a_segment_that_is_mostly_settled_gives_back_the_room_of_what_nobody_needs() {
+    let (disk, _, mut queue) = queue(100_000);
+    let blocks: Vec<_> = (0..12).map(|at| append(&mut queue, at * 10..at * 10 + 10, &[7; 10_000])).collect();
+    let bytes = queue.stats().bytes;
+    let settled = |ranges: &[Range<u64>]| ranges.iter().cloned().collect::<RangeSet>();
+    queue.punch_holes(&settled(&[0..20])).unwrap();
+    assert_eq!(queue.stats().bytes, bytes, "not worthwhile yet");
+
+    queue.punch_holes(&settled(&[0..31, 40..92])).unwrap();
+    assert!(queue.stats().bytes < bytes - 60_000, "{} of {bytes}", queue.stats().bytes);
+    let mut zeros = [1; 8192];
+    disk.open(&path(0), OpenMode::Read).unwrap().read_at(&mut zeros, blocks[1].offset + 4096).unwrap();
+    assert_eq!(zeros[..4096], [0; 4096]);
+    for at in [3, 9, 10, 11] {
+        assert_eq!(queue.read(&blocks[at]).unwrap(), [7; 10_000], "block {at} is needed");
+    }
+}
+
 fn hex(bytes: &[u8]) -> Vec<String> {
     bytes
         .chunks(8)

@@ -80,11 +80,16 @@ impl Store {
         let bytes = encode(self.dir.tag, state, queue.segments.values());
         self.dir.replace(&self.dir.layout.checkpoint(state.queue), &[&bytes])?;
         queue.remove_dead()?;
+        queue.punch_holes(&state.settled).map_err(|error| self.fail(&error))?;
         Ok(true)
     }
 
-    /// Removes the files of queues that have nothing in segments any more.
-    pub(super) fn remove_retired(&self) -> Result<(), StorageFailure> {
+    /// Removes the files of queues that have nothing in segments any more, as far as that is durable. Any checkpoint does it
+    /// too.
+    ///
+    /// # Errors
+    /// The failure after which nothing is written any more.
+    pub fn remove_retired(&self) -> Result<(), StorageFailure> {
         let durable = self.journal.durable();
         let ready: Vec<_> = lock(&self.retired).extract_if(.., |(lsn, _)| *lsn <= durable).collect();
         for (_, queue) in ready {

@@ -120,7 +120,11 @@ impl RawPeer {
 
     /// Takes confirms until `last` is confirmed; none may be negative.
     pub async fn expect_confirmed_up_to(&mut self, channel: u16, last: u64) {
-        let mut confirmed = 0;
+        self.expect_confirmed(channel, 0, last).await;
+    }
+
+    /// As [`RawPeer::expect_confirmed_up_to`], where those up to `confirmed` were confirmed before.
+    pub async fn expect_confirmed(&mut self, channel: u16, mut confirmed: u64, last: u64) {
         while confirmed < last {
             let Method::Basic(basic::Method::Ack(ack)) = self.method(channel).await else {
                 unexpected("a confirm", &"something else")

@@ -140,6 +140,10 @@ layer! {
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
         disk_free_bytes_min: Option<ByteSize>,
 
+        /// Memory of messages before those needed last are paged out to disk [default: 128MiB]
+        #[arg(long, value_name = "SIZE", hide_short_help = true)]
+        message_pool_bytes: Option<ByteSize>,
+
         /// Time for a connection's handshake [default: 10s]
         #[arg(long, value_name = "TIME", hide_short_help = true)]
         handshake_timeout: Option<Period>,

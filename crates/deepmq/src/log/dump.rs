@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use anyhow::{anyhow, bail};
 use base64ct::{Base64, Encoding};
+use deepmq_broker::decode_page;
 use deepmq_broker::durable::QueueNames;
 use deepmq_broker::message::{Body, MessageRef};
 use deepmq_storage::{BlockRef, Dumped, RangeSet, Seam, dump};
@@ -43,7 +44,6 @@ struct Owner<'a> {
 enum Rest {
     Nothing {},
     Message { exchange: Value, routing_key: Value, properties: Value, data: String, checksum: String },
-    Block { end: u64, messages: u32, live: u64, bytes: u32 },
 }
 
 /// What is printed, and what was so far.
@@ -105,8 +105,9 @@ impl<W: Write> Printer<'_, W> {
                 self.line(*queue, *sequence, "msg", || Rest::of(&message));
             }
             Dumped::Block { queue, block, content, needed } => match content {
-                Ok(_) => self.block(*queue, block, needed),
-                Err(damage) if self.is_asked(*queue) => {
+                Ok(page) => self.page(*queue, block, page, needed),
+                // What nobody needs may have been given back.
+                Err(damage) if self.is_asked(*queue) && !needed.is_empty() => {
                     self.damage.push(damage.describe(|queue| self.names.describe(queue)));
                 }
                 Err(_) => {}
@@ -114,12 +115,19 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// What is in a segment's block is told as a whole.
-    fn block(&mut self, queue: u64, block: &BlockRef, needed: &[Range<u64>]) {
-        let Range { start, end } = block.sequences;
-        let live = needed.iter().map(|range| range.end - range.start).sum();
-        let rest = || Rest::Block { end, messages: block.messages, live, bytes: block.bytes };
-        self.line(queue, start, "block", rest);
+    /// The messages of a segment's block.
+    fn page(&mut self, queue: u64, block: &BlockRef, page: &[u8], needed: &[Range<u64>]) {
+        let decoded = decode_page(page, |at, message| {
+            let seq = block.sequences.start + at as u64;
+            match message.filter(|_| needed.iter().any(|range| range.contains(&seq))) {
+                Some(message) => self.line(queue, seq, "msg", || Rest::of(&message)),
+                None => self.line(queue, seq, "del", || Rest::Nothing {}),
+            }
+        });
+        if let Err(error) = decoded {
+            let (queue, Range { start, end }) = (self.names.describe(queue), &block.sequences);
+            self.damage.push(format!("{start}..{end} of {queue} can not be read: {error}"));
+        }
     }
 
     fn line(&mut self, queue: u64, seq: u64, kind: &'static str, rest: impl FnOnce() -> Rest) {

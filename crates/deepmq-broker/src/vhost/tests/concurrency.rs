@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::Delivery;
-use crate::queue::{Outcome, Settlement, Unsubscribed};
+use crate::queue::{Fetched, Outcome, Settlement, Unsubscribed};
 use crate::subscriber::recorder::settle;
 use deepmq_model::queue::{ConsumerId, Position};
 use parking_lot::Mutex;
@@ -92,11 +92,12 @@ impl Client {
                     queue.unsubscribe(*id);
                 }
             }
-            5 => self.fetched.extend(queue.fetch(
-                false,
-                |got, _| (queue.clone(), got.position),
-                &mut Wakes::default(),
-            )),
+            5 => {
+                let take = |got: Delivery<'_>, _| (queue.clone(), got.position);
+                if let Fetched::Message(got) = queue.fetch(false, take, &mut Wakes::default()) {
+                    self.fetched.push(got);
+                }
+            }
             _ => {
                 let outcome = match self.numbers.below(3) {
                     0 => Outcome::Nack { requeue: true },

@@ -133,15 +133,18 @@ impl Pair {
     fn dispatch(&mut self, rooms: &mut dyn Iterator<Item = u32>) {
         let consumers = &mut self.consumers;
         let mut reserved = BTreeMap::<u32, u32>::new();
-        let assigned = self.queue.dispatch(|&to, want| {
-            assert!(want > 0);
-            let plain = consumers.get_mut(&to).unwrap();
-            assert!(plain.room, "a consumer without room is not asked again");
-            let room = rooms.next().unwrap().min(want);
-            plain.room = room > 0;
-            *reserved.entry(to).or_default() += room;
-            room
-        });
+        let assigned = self.queue.dispatch(
+            |_| u32::MAX,
+            |&to, want| {
+                assert!(want > 0);
+                let plain = consumers.get_mut(&to).unwrap();
+                assert!(plain.room, "a consumer without room is not asked again");
+                let room = rooms.next().unwrap().min(want);
+                plain.room = room > 0;
+                *reserved.entry(to).or_default() += room;
+                room
+            },
+        );
         let mut got = Vec::new();
         self.queue.drain_assigned(|&to, no_ack, runs, unused| {
             let count = runs.iter().map(|(run, _)| run.count).sum::<u32>();

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -129,6 +130,24 @@ impl DiskFile for File {
             Err(errno) => return Err(errno.into()),
         }
         if self.metadata()?.len() < bytes { self.set_len(bytes) } else { Ok(()) }
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{FallocateFlags, fallocate};
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            match fallocate(self, flags, range.start, range.end - range.start) {
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+                Err(errno) => Err(errno.into()),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            // The room comes back with the file.
+            let _ = range;
+            Ok(())
+        }
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {

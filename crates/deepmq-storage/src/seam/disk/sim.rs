@@ -361,6 +361,14 @@ impl DiskFile for SimFile {
         self.change(|length| length.max(end), |inode| inode.apply(Change::Extend(bytes)))
     }
 
+    fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
+        let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        self.change(
+            |length| length,
+            |inode| inode.apply(Change::Write { offset: range.start, bytes: vec![0; bytes] }),
+        )
+    }
+
     fn truncate(&self, bytes: u64) -> io::Result<()> {
         let end = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.change(|_| end, |inode| inode.apply(Change::Truncate(bytes)))

@@ -1,0 +1,181 @@
+//! Queues that hold more than memory does: nothing is lost, repeated or out of order, and memory stays bounded.
+
+use deepmq_amqp::codec::method::{basic, queue};
+use deepmq_model::message::Properties;
+use deepmq_testkit::{RawPeer, TestBroker};
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+const POOL_BYTES: usize = 1024 * 1024;
+const BODY_BYTES: usize = 1000;
+/// Five times what the pool holds.
+const MESSAGES: usize = 5000;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn start(dir: &Path) -> TestBroker {
+    TestBroker::start_with(|config| {
+        config.data_dir = Some(dir.to_owned());
+        config.limits.message_pool_bytes = POOL_BYTES;
+    })
+    .await
+}
+
+fn properties(delivery_mode: u8) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    Properties { delivery_mode: Some(delivery_mode), ..Properties::default() }.encode(&mut encoded);
+    encoded
+}
+
+fn body(number: usize) -> Vec<u8> {
+    // Every hundredth is long enough to be shared instead of copied.
+    let len = if number % 100 == 7 { 20 * BODY_BYTES } else { BODY_BYTES };
+    format!("{number:0len$}").into_bytes()
+}
+
+fn number(body: &[u8]) -> usize {
+    std::str::from_utf8(body).ok().and_then(|text| text.parse().ok()).expect("the test published a number")
+}
+
+fn durable(queue: &str) -> queue::Declare<'_> {
+    queue::Declare { queue, durable: true, ..Default::default() }
+}
+
+async fn publish(peer: &mut RawPeer, queue: &str, numbers: std::ops::Range<usize>, mode: fn(usize) -> u8) {
+    let publish = basic::Publish { routing_key: queue.as_bytes(), ..Default::default() };
+    for number in numbers {
+        peer.publish_with(1, &publish, &properties(mode(number)), &body(number)).await;
+    }
+}
+
+/// What a queue has in memory, once what is too much has been paged out.
+async fn settled_bytes(broker: &TestBroker, queue: &str) -> usize {
+    let eased = async {
+        while broker.broker().memory().used() >= POOL_BYTES / 2 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, eased).await.expect("what is too much is paged out");
+    broker.depth(queue).bytes
+}
+
+async fn get_all(peer: &mut RawPeer, queue: &str) -> Vec<usize> {
+    let mut numbers = Vec::new();
+    while let Some(got) = peer.get(1, queue, true).await {
+        assert_eq!(got.content.body, body(number(&got.content.body)));
+        numbers.push(number(&got.content.body));
+    }
+    numbers
+}
+
+fn segments(dir: &Path) -> usize {
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries(&dir.join("queues")).map(|queue| entries(&queue.path()).count()).sum()
+}
+
+#[tokio::test]
+async fn a_queue_holds_more_than_memory_and_gives_it_back_in_order() {
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    for (queue, durable) in [("durable", true), ("transient", false)] {
+        peer.declare_with(1, queue::Declare { queue, durable, ..Default::default() }).await;
+        publish(&mut peer, queue, 0..MESSAGES, |number| 1 + u8::from(number % 3 == 0)).await;
+        peer.expect_quiet(1).await;
+        assert_eq!(broker.depth(queue).ready, MESSAGES as u64);
+        assert!(settled_bytes(&broker, queue).await < POOL_BYTES);
+    }
+    assert_eq!(get_all(&mut peer, "durable").await, (0..MESSAGES).collect::<Vec<_>>());
+    let consume = basic::Consume { queue: "transient", no_ack: true, ..Default::default() };
+    peer.consume_with(1, consume).await;
+    for expected in 0..MESSAGES {
+        assert_eq!(number(&peer.delivery(1).await.content.body), expected);
+    }
+    assert_eq!((broker.depth("durable").bytes, broker.depth("transient").bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn what_is_returned_after_it_was_paged_out_is_delivered_again_where_it_was() {
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    peer.declare_with(1, durable("q")).await;
+    publish(&mut peer, "q", 0..100, |_| 2).await;
+    let mut tags = Vec::new();
+    for _ in 0..100 {
+        tags.push(peer.get(1, "q", false).await.unwrap().get_ok.delivery_tag);
+    }
+    publish(&mut peer, "q", 100..MESSAGES, |_| 2).await;
+    peer.expect_quiet(1).await;
+    settled_bytes(&broker, "q").await;
+    for tag in tags.iter().step_by(2) {
+        peer.send(1, basic::Nack { delivery_tag: *tag, requeue: true, ..Default::default() }).await;
+    }
+    let expected: Vec<usize> = (0..100).step_by(2).chain(100..MESSAGES).collect();
+    assert_eq!(get_all(&mut peer, "q").await, expected);
+    assert_eq!(broker.depth("q").unacked, 50);
+}
+
+#[tokio::test]
+async fn a_paged_out_queue_survives_restarts_without_what_was_settled_or_transient() {
+    let dir = TempDir::new().unwrap();
+    let mode = |number| if number % 10 == 3 { 1 } else { 2 };
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    peer.declare_with(1, durable("q")).await;
+    publish(&mut peer, "q", 0..MESSAGES, mode).await;
+    peer.expect_quiet(1).await;
+    settled_bytes(&broker, "q").await;
+    for _ in 0..1000 {
+        peer.get(1, "q", true).await.unwrap();
+    }
+    peer.close().await;
+    broker.stop().await;
+
+    let kept = |from| (from..2 * MESSAGES).filter(move |&number| mode(number) == 2);
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    assert_eq!(broker.depth("q").ready, kept(1000).filter(|number| *number < MESSAGES).count() as u64);
+    publish(&mut peer, "q", MESSAGES..2 * MESSAGES, mode).await;
+    for expected in kept(1000).take(10) {
+        assert_eq!(number(&peer.get(1, "q", true).await.unwrap().content.body), expected);
+    }
+    settled_bytes(&broker, "q").await;
+    peer.close().await;
+    broker.stop().await;
+
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    assert_eq!(get_all(&mut peer, "q").await, kept(1000).skip(10).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn files_go_with_what_they_held() {
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    for queue in ["purged", "deleted", "drained"] {
+        peer.declare_with(1, durable(queue)).await;
+        publish(&mut peer, queue, 0..MESSAGES, |_| 2).await;
+        peer.expect_quiet(1).await;
+        settled_bytes(&broker, queue).await;
+    }
+    assert!(segments(dir.path()) >= 3);
+    assert_eq!(
+        peer.call(1, queue::Purge { queue: "purged", ..Default::default() }).await,
+        queue::PurgeOk { message_count: 5000 }.into()
+    );
+    peer.call(1, queue::Delete { queue: "deleted", ..Default::default() }).await;
+    assert_eq!(get_all(&mut peer, "drained").await.len(), MESSAGES);
+    let gone = async {
+        while segments(dir.path()) > 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, gone).await.expect("files without messages are removed");
+    peer.close().await;
+    broker.stop().await;
+    let broker = start(dir.path()).await;
+    assert_eq!((broker.depth("purged").ready, broker.depth("drained").ready), (0, 0));
+}

@@ -1,0 +1,201 @@
+//! Messages packed one after the other: what a block holds in memory, and its form in a segment.
+//!
+//! Owns the packing and that form, drawn in `docs/format/page.md`. Must not know positions, or which of the messages are
+//! still needed.
+
+use super::bits::Bits;
+use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
+use bytes::Bytes;
+use deepmq_model::message::Malformed;
+use deepmq_model::message::bytes::Reader;
+
+const VERSION: u8 = 1;
+const GONE: u8 = 0;
+const TRANSIENT: u8 = 1;
+const PERSISTENT: u8 = 2;
+/// The flag, and the lengths of address, properties and body.
+const ENTRY_BYTES: usize = 1 + 2 + 4 + 4;
+
+const UNKNOWN_VERSION: Malformed = Malformed::new("the version of a page is unknown");
+const UNKNOWN_FLAG: Malformed = Malformed::new("the flag of a message is unknown");
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u32,
+    properties_len: u32,
+    /// The body's length, or where it is shared its index in `shared`.
+    body: u32,
+    address_len: u16,
+    shared: bool,
+    persistent: bool,
+}
+
+/// Messages, found by their index.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    entries: Vec<Entry>,
+    data: Vec<u8>,
+    shared: Vec<Bytes>,
+    shared_bytes: usize,
+}
+
+impl Packed {
+    pub(super) fn with_capacity(count: usize, bytes: usize) -> Self {
+        Self { entries: Vec::with_capacity(count), data: Vec::with_capacity(bytes), ..Self::default() }
+    }
+
+    pub(super) fn reserve(&mut self, count: usize, bytes: usize) {
+        self.entries.reserve(count);
+        self.data.reserve(bytes);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of the messages, shared bodies included.
+    pub(super) fn content_bytes(&self) -> usize {
+        self.data.len() + self.shared_bytes
+    }
+
+    /// What it takes of memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.content_bytes() + self.entries.len() * size_of::<Entry>()
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.data.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, message: &MessageRef<'_>) {
+        let start = index(self.data.len());
+        self.data.extend_from_slice(message.address);
+        self.data.extend_from_slice(message.properties);
+        let body = match message.body {
+            Body::Inline(bytes) => {
+                self.data.extend_from_slice(bytes);
+                index(bytes.len())
+            }
+            Body::Shared(bytes) => {
+                self.shared_bytes += bytes.len();
+                self.shared.push(bytes.clone());
+                index(self.shared.len() - 1)
+            }
+        };
+        self.entries.push(Entry {
+            start,
+            properties_len: index(message.properties.len()),
+            body,
+            address_len: u16::try_from(message.address.len()).expect("two strings of at most 255 bytes"),
+            shared: matches!(message.body, Body::Shared(_)),
+            persistent: message.persistent,
+        });
+    }
+
+    /// The message at an index.
+    #[inline]
+    pub(super) fn read(&self, at: usize) -> Option<MessageRef<'_>> {
+        let entry = self.entries.get(at)?;
+        let (address, rest) =
+            self.data.get(entry.start as usize..)?.split_at_checked(entry.address_len.into())?;
+        let (properties, rest) = rest.split_at_checked(entry.properties_len as usize)?;
+        let body = if entry.shared {
+            Body::Shared(self.shared.get(entry.body as usize)?)
+        } else {
+            Body::Inline(rest.get(..entry.body as usize)?)
+        };
+        Some(MessageRef { address, properties, body, persistent: entry.persistent })
+    }
+
+    pub(super) fn is_persistent(&self, at: usize) -> bool {
+        self.entries.get(at).is_some_and(|entry| entry.persistent)
+    }
+
+    /// Empties it, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.data.clear();
+        self.shared.clear();
+        self.shared_bytes = 0;
+    }
+
+    /// The form in a segment. Of messages in `done` only the fact that there was one is kept.
+    pub(super) fn encode(&self, done: &Bits) -> Vec<u8> {
+        let mut page = Vec::with_capacity(8 + self.content_bytes() + self.entries.len() * ENTRY_BYTES);
+        page.push(VERSION);
+        page.extend([0; 3]);
+        page.extend(index(self.entries.len()).to_be_bytes());
+        for at in 0..self.entries.len() {
+            let Some(message) = self.read(at).filter(|_| !done.contains(at)) else {
+                page.push(GONE);
+                continue;
+            };
+            page.push(if message.persistent { PERSISTENT } else { TRANSIENT });
+            page.extend(u16::try_from(message.address.len()).unwrap_or(u16::MAX).to_be_bytes());
+            page.extend(index(message.properties.len()).to_be_bytes());
+            page.extend(index(message.body.len()).to_be_bytes());
+            page.extend_from_slice(message.address);
+            page.extend_from_slice(message.properties);
+            page.extend_from_slice(message.body.bytes());
+        }
+        page
+    }
+
+    /// Reads that form back.
+    pub(crate) fn decode(page: &[u8]) -> Result<Self, Malformed> {
+        let mut packed = Self::default();
+        decode_page(page, |_, message| match message {
+            None => packed.push(&MessageRef {
+                address: &[],
+                properties: &[],
+                body: Body::Inline(&[]),
+                persistent: false,
+            }),
+            Some(message) if message.body.len() < SHARED_BODY_BYTES_MIN => packed.push(&message),
+            Some(message) => {
+                let body = Bytes::copy_from_slice(message.body.bytes());
+                packed.push(&MessageRef { body: Body::Shared(&body), ..message });
+            }
+        })?;
+        Ok(packed)
+    }
+}
+
+/// Hands over every message of a page with its index, in order; nothing where it was needed no more when the page was
+/// written. Bodies are inline, however long.
+///
+/// # Errors
+/// The page is not one; messages before that were handed over.
+pub fn decode_page(
+    page: &[u8],
+    mut each: impl FnMut(usize, Option<MessageRef<'_>>),
+) -> Result<(), Malformed> {
+    let mut reader = Reader::new(page);
+    if reader.u8()? != VERSION {
+        return Err(UNKNOWN_VERSION);
+    }
+    reader.take(3)?;
+    let count = reader.u32()?;
+    for at in 0..count as usize {
+        let persistent = match reader.u8()? {
+            GONE => {
+                each(at, None);
+                continue;
+            }
+            TRANSIENT => false,
+            PERSISTENT => true,
+            _ => return Err(UNKNOWN_FLAG),
+        };
+        let (address, properties, body) = (reader.u16()?, reader.u32()?, reader.u32()?);
+        let address = reader.take(address.into())?;
+        let properties = reader.take(properties as usize)?;
+        let body = Body::Inline(reader.take(body as usize)?);
+        each(at, Some(MessageRef { address, properties, body, persistent }));
+    }
+    Ok(())
+}
+
+fn index(len: usize) -> u32 {
+    u32::try_from(len).expect("a frame, a block and a message are each limited to less than 4 GiB")
+}
