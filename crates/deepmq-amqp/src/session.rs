@@ -7,6 +7,7 @@
 //! [`Session::handle_close_request`], [`Session::handle_end`]. Out: the [`Outbox`], and [`Session::next`] for what the
 //! driver is to do.
 
+mod access;
 mod channel;
 mod close;
 mod confirming;
@@ -34,6 +35,7 @@ use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame
 use crate::goal::{Goal, Goals, Reached};
 use crate::outbox::Outbox;
 use crate::translate;
+use access::Permits;
 use channel::Channel;
 use confirming::Confirming;
 use deepmq_broker::connection::{Admission, ConnectionId};
@@ -120,6 +122,7 @@ pub(crate) struct Session {
     tuning: Tuning,
     user: Option<Arc<User>>,
     vhost: Option<Arc<Vhost>>,
+    permits: Permits,
     login: Option<Login>,
     channels: HashMap<u16, Channel>,
     batch: Batch,
@@ -161,6 +164,7 @@ impl Session {
             tuning,
             user: None,
             vhost: None,
+            permits: Permits::default(),
             login: None,
             channels: HashMap::new(),
             batch: Batch::default(),
@@ -238,8 +242,7 @@ impl Session {
     /// Looks at what was gathered from this read.
     fn finish_read(&mut self, input: &[u8]) {
         self.flush_acks();
-        // What waits for the journal here waits in `confirming`.
-        let _ = self.flush_batch(input);
+        self.flush_batch(input);
         self.wakes.wake();
     }
 

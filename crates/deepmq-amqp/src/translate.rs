@@ -9,12 +9,21 @@ use deepmq_broker::Limits;
 use deepmq_broker::queue::DeleteRefused;
 use deepmq_broker::users::User;
 use deepmq_broker::vhost::DeleteError;
+use deepmq_model::access::Refused;
 use deepmq_model::message::properties::{self, flag};
 use deepmq_model::message::table;
 use deepmq_model::topology::{Limit, ResourceKind, RouteError, TopologyError, describe};
 
 /// Ten years in milliseconds: the longest time anything may be told to live.
 const EXPIRATION_MS_MAX: u64 = 315_360_000_000;
+
+/// The tag of users who may publish under another's name.
+const IMPERSONATOR: &str = "impersonator";
+
+/// What the user may not do.
+pub(crate) fn access_refused(refused: Refused) -> Failure {
+    Failure::soft(ReplyCode::AccessRefused, refused.to_string())
+}
 
 /// A refused operation on exchanges, queues or bindings.
 pub(crate) fn topology_error(error: &TopologyError, vhost: &str) -> Failure {
@@ -129,14 +138,14 @@ pub(crate) fn route_error(error: RouteError, exchange: &[u8], vhost: &str) -> Fa
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PropertyRules<'a> {
     /// Who publishes.
-    pub(crate) user: &'a str,
+    pub(crate) user: Option<&'a User>,
     /// Nesting of the headers.
     pub(crate) table_depth_max: usize,
 }
 
 impl<'a> PropertyRules<'a> {
     pub(crate) fn new(user: Option<&'a User>, limits: &Limits) -> Self {
-        Self { user: user.map_or("", |user| &user.name), table_depth_max: limits.table_depth_max }
+        Self { user, table_depth_max: limits.table_depth_max }
     }
 }
 
@@ -165,10 +174,12 @@ pub(crate) fn check_depth(within: bool) -> Result<(), Failure> {
 }
 
 #[cold]
-fn check_rare_properties(encoded: &[u8], user: &str) -> Result<(), Failure> {
-    if let Some(claimed) = properties::user_id(encoded)
-        && claimed != user.as_bytes()
+fn check_rare_properties(encoded: &[u8], user: Option<&User>) -> Result<(), Failure> {
+    if let (Some(claimed), Some(user)) = (properties::user_id(encoded), user)
+        && claimed != user.name.as_bytes()
+        && !user.has_tag(IMPERSONATOR)
     {
+        let user = &user.name;
         let claimed = String::from_utf8_lossy(claimed);
         let text = format!("user_id property set to '{claimed}' but authenticated user was '{user}'");
         return Err(Failure::precondition(text));

@@ -1,24 +1,38 @@
 //! The broker: everything that front-ends and embedders start from.
 //!
-//! Owns vhosts, users, the connections' registry and the event stream. Must not know protocols or sockets.
+//! Owns vhosts, the registry, the connections and the event stream, and the start of all that. Must not know protocols or
+//! sockets.
+
+mod accounts;
+mod editing;
+mod entering;
+mod exporting;
+mod importing;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use accounts::UserPut;
+pub use entering::{EnterRefused, TooManyChannels};
 
 use crate::config::BrokerConfig;
 use crate::connection::{
     Admission, ChannelInfo, ConnectionControl, ConnectionId, ConnectionInfo, Connections,
 };
-use crate::durable::change::Change;
+use crate::durable::change::{Change, What};
 use crate::durable::{Durable, DurableError, House, Recovery};
 use crate::events::{Event, EventStream, Events, Interest};
 use crate::limits::{Limits, LimitsError};
 use crate::memory::Memory;
 use crate::queue::Queue;
-use crate::users::{Users, UsersError};
+use crate::registry::{Edit, PermissionRecord, Registry, RegistryError, State, UserRecord, VhostRecord};
+use crate::users::{UserSpec, Users, VhostAccess};
 use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
 use deepmq_storage::seam::Seam;
 use deepmq_storage::{AppendError, Durability, Lsn, StorageFailure};
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
@@ -31,9 +45,12 @@ pub enum StartError {
     /// The limits contradict each other.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// A user cannot be made.
+    /// A configured user or vhost cannot be made.
     #[error(transparent)]
-    Users(#[from] UsersError),
+    Registry(#[from] RegistryError),
+    /// Two configured users have the same name.
+    #[error("user {0:?} is given twice")]
+    DuplicateUser(Name),
     /// The data directory cannot be used.
     #[error(transparent)]
     Durable(#[from] DurableError),
@@ -89,6 +106,7 @@ struct Inner {
     config: BrokerConfig,
     seam: Seam,
     users: Users,
+    registry: Registry,
     events: Arc<Events>,
     memory: Arc<Memory>,
     connections: Arc<Connections>,
@@ -98,9 +116,11 @@ struct Inner {
 }
 
 impl Inner {
-    /// The durable topology of all vhosts.
+    /// The registry, and the durable topology of all vhosts.
     fn tell(&self) -> Vec<Change> {
-        self.vhosts.read().values().flat_map(|vhost| vhost.tell()).collect()
+        let edits = self.registry.read(State::tell).into_iter().map(Change::registry);
+        let vhosts: Vec<_> = self.vhosts.read().values().cloned().collect();
+        edits.chain(vhosts.iter().flat_map(|vhost| vhost.tell())).collect()
     }
 
     /// The queues of all vhosts.
@@ -141,9 +161,9 @@ impl Broker {
         let open = |dir: &Path| Durable::open(&seam, dir, &config, memory.clone());
         let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
-        let users = Users::new(config.users.clone(), seam.random.clone())?;
         let broker = Self(Arc::new(Inner {
-            users,
+            users: Users::new(seam.random.clone()),
+            registry: Registry::new(durable.clone()),
             events,
             memory,
             connections: Arc::default(),
@@ -153,37 +173,117 @@ impl Broker {
             config,
             seam,
         }));
-        for name in &broker.0.config.vhosts {
-            broker.add_vhost(name);
-        }
+        let found = recovery.as_ref().map(|recovery| &*recovery.changes).unwrap_or_default();
+        broker.take_back(found)?;
         if let Some(recovery) = recovery {
             broker.recover(recovery)?;
         }
+        broker.0.registry.read(|state| {
+            state.users().iter().for_each(|user| broker.let_in(user));
+            state.vhosts().iter().for_each(|vhost| broker.settle(state, &vhost.name));
+        });
         broker.0.events.publish(&Event::BrokerStarted);
         Ok(broker)
     }
 
-    fn add_vhost(&self, name: &Name) {
-        let inner = &self.0;
-        let (memory, events, durable) = (inner.memory.clone(), inner.events.clone(), inner.durable.clone());
-        let vhost = Vhost::new(name.clone(), &inner.config.limits, memory, events, durable);
-        inner.vhosts.write().insert(name.clone(), Arc::new(vhost));
+    /// Takes back what was journalled, and adds what is configured and not there.
+    fn take_back(&self, changes: &[Change]) -> Result<(), StartError> {
+        let mut state = self.0.registry.write();
+        // Before the first edit of the registry there was a directory without one, or none.
+        let first_start = !changes.iter().any(|change| matches!(change.what, What::Registry(_)));
+        if first_start {
+            self.seed(&mut state, true)?;
+        }
+        self.vhosts().iter().for_each(|vhost| vhost.lift_limits());
+        changes.iter().try_for_each(|change| self.again(&mut state, change.clone()))?;
+        self.seed(&mut state, false)?;
+        state.limit_entries(self.limits().registry_entries_max);
+        Ok(())
     }
 
-    /// Takes back what the data directory held.
-    fn recover(&self, recovery: Recovery) -> Result<(), DurableError> {
-        for change in &recovery.changes {
-            let Some(vhost) = self.vhost(&change.vhost) else {
-                tracing::warn!(
-                    vhost = &*change.vhost,
-                    "the data directory knows a vhost that is not configured"
-                );
-                continue;
+    /// Makes a change of an earlier life again. What it is about may be gone by now: a snapshot can know more than the changes
+    /// after it.
+    fn again(&self, state: &mut State, change: Change) -> Result<(), DurableError> {
+        let Change { vhost, what } = change;
+        let What::Registry(edit) = what else {
+            let Some(running) = self.vhost(&vhost) else {
+                tracing::debug!(vhost = &*vhost, "a change is of a vhost that is gone");
+                return Ok(());
             };
-            if let Err(error) = vhost.apply(change.what.clone()) {
-                tracing::error!(%error, vhost = &*change.vhost, "a change cannot be made again");
+            let queue = match &what {
+                What::Queue { name, .. } => Some(name.clone()),
+                _ => None,
+            };
+            return match (running.apply(what), queue) {
+                (Ok(()), _) => Ok(()),
+                // Without the queue its messages would be taken for nobody's.
+                (Err(error), Some(queue)) => {
+                    Err(DurableError::Queue { vhost, queue, error: Box::new(error) })
+                }
+                (Err(error), None) => {
+                    tracing::error!(%error, vhost = &*vhost, "a change cannot be made again");
+                    Ok(())
+                }
+            };
+        };
+        match state.apply(edit.clone()) {
+            Ok(_) => {}
+            Err(error @ RegistryError::NotFound { .. }) => {
+                tracing::debug!(%error, "an edit is of what is gone");
+            }
+            Err(error) => tracing::error!(%error, "an edit cannot be made again"),
+        }
+        match edit {
+            Edit::Vhost(vhost) => self.run_vhost(&vhost.name).lift_limits(),
+            Edit::NoVhost { name } => drop(self.0.vhosts.write().remove(&name)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the vhosts and users that are configured and not there.
+    fn seed(&self, state: &mut State, first_start: bool) -> Result<(), StartError> {
+        for name in self.0.config.vhosts.iter().filter(|name| state.vhost(name).is_none()).collect::<Vec<_>>()
+        {
+            state.apply(Edit::Vhost(VhostRecord { name: name.clone(), ..VhostRecord::default() }))?;
+            self.run_vhost(name);
+        }
+        let mut seen = HashSet::new();
+        for spec in &self.0.config.users {
+            if !seen.insert(&spec.name) {
+                return Err(StartError::DuplicateUser(spec.name.clone()));
+            }
+            if state.user(&spec.name).is_none() && (first_start || !spec.first_start_only) {
+                self.seed_user(state, spec.clone())?;
             }
         }
+        Ok(())
+    }
+
+    fn seed_user(&self, state: &mut State, spec: UserSpec) -> Result<(), RegistryError> {
+        let UserSpec { name, password, tags, vhosts, loopback_only, .. } = spec;
+        let (hash, plain) = self.0.users.hash(password);
+        let user = UserRecord {
+            name: name.clone(),
+            password_hash: hash.to_string(),
+            hashing_algorithm: hash.algorithm().into(),
+            tags,
+            loopback_only,
+        };
+        self.let_in(&user);
+        state.apply(Edit::User(user))?;
+        plain.iter().for_each(|plain| self.0.users.remember(&name, &hash, plain));
+        for VhostRecord { name: vhost, .. } in state.vhosts() {
+            if matches!(&vhosts, VhostAccess::Only(names) if !names.contains(&vhost)) {
+                continue;
+            }
+            state.apply(Edit::Permission(PermissionRecord::full(name.clone(), vhost)))?;
+        }
+        Ok(())
+    }
+
+    /// Takes back the messages that the data directory held, and begins a new life in it.
+    fn recover(&self, recovery: Recovery) -> Result<(), DurableError> {
         let Some(durable) = &self.0.durable else { return Ok(()) };
         let queues = self.0.queues();
         let (messages, unknown) = give_back(&recovery, &queues, durable)?;
@@ -305,17 +405,6 @@ impl Broker {
     /// Asks all connections to close, those in their handshake too.
     pub fn close_connections(&self, reason: &str) {
         self.0.connections.close_all(reason);
-    }
-
-    /// Registers an open connection.
-    pub fn open_connection(&self, info: ConnectionInfo, control: Arc<dyn ConnectionControl>) {
-        self.0.events.publish(&Event::ConnectionOpened {
-            connection: info.id,
-            user: info.user.clone(),
-            vhost: info.vhost.clone(),
-            peer: info.peer.clone(),
-        });
-        self.0.connections.add(info, control);
     }
 
     /// Forgets a connection, and deletes the queues that were exclusively its own.

@@ -5,11 +5,12 @@
 pub use deepmq_model::topology::ConnectionId;
 
 use deepmq_model::{Name, Table};
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::SystemTime;
 
 /// A connection, for inspection.
@@ -57,6 +58,38 @@ struct Entry {
     control: Arc<dyn ConnectionControl>,
 }
 
+/// The open connections, and how many of them there are by vhost and by user.
+#[derive(Debug, Default)]
+struct Open {
+    entries: BTreeMap<u64, Entry>,
+    of_vhost: HashMap<Name, usize>,
+    of_user: HashMap<Name, Load>,
+}
+
+/// What a user has open.
+#[derive(Debug, Default)]
+struct Load {
+    connections: usize,
+    channels: Arc<AtomicUsize>,
+}
+
+/// Why a connection is one too many, and the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OverLimit {
+    Vhost(usize),
+    User(usize),
+}
+
+/// The right to have a channel, until it is dropped.
+#[derive(Debug)]
+pub struct ChannelSlot(Arc<AtomicUsize>);
+
+impl Drop for ChannelSlot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
 /// All connections.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
@@ -64,7 +97,7 @@ pub(crate) struct Connections {
     /// From accept to close.
     admitted: Mutex<BTreeMap<u64, Arc<dyn ConnectionControl>>>,
     /// From the end of the handshake to close.
-    open: Mutex<BTreeMap<u64, Entry>>,
+    open: Mutex<Open>,
 }
 
 /// The right to have a connection, from accept to close.
@@ -108,23 +141,77 @@ impl Connections {
         all.iter().for_each(|control| control.close(reason));
     }
 
-    pub(crate) fn add(&self, info: ConnectionInfo, control: Arc<dyn ConnectionControl>) {
-        self.open.lock().insert(info.id.0, Entry { info, control });
+    /// Asks those open connections to close that `which` chooses.
+    pub(crate) fn close_those(&self, which: impl Fn(&ConnectionInfo) -> bool, reason: &str) {
+        let open = self.open.lock();
+        let chosen = open.entries.values().filter(|entry| which(&entry.info));
+        let chosen: Vec<_> = chosen.map(|entry| entry.control.clone()).collect();
+        drop(open);
+        chosen.iter().for_each(|control| control.close(reason));
+    }
+
+    /// Adds an open connection, unless its vhost or its user has as many as allowed.
+    pub(crate) fn add(
+        &self,
+        info: ConnectionInfo,
+        control: Arc<dyn ConnectionControl>,
+        (vhost_max, user_max): (Option<usize>, Option<usize>),
+    ) -> Result<(), OverLimit> {
+        let mut open = self.open.lock();
+        let of_vhost = open.of_vhost.get(&info.vhost).copied().unwrap_or_default();
+        let of_user = open.of_user.get(&info.user).map(|load| load.connections).unwrap_or_default();
+        if let Some(max) = vhost_max.filter(|max| of_vhost >= *max) {
+            return Err(OverLimit::Vhost(max));
+        }
+        if let Some(max) = user_max.filter(|max| of_user >= *max) {
+            return Err(OverLimit::User(max));
+        }
+        *open.of_vhost.entry(info.vhost.clone()).or_default() += 1;
+        open.of_user.entry(info.user.clone()).or_default().connections += 1;
+        open.entries.insert(info.id.0, Entry { info, control });
+        Ok(())
     }
 
     pub(crate) fn remove(&self, id: ConnectionId) -> bool {
-        self.open.lock().remove(&id.0).is_some()
+        let mut open = self.open.lock();
+        let Some(Entry { info, .. }) = open.entries.remove(&id.0) else { return false };
+        if let Some(count) = open.of_vhost.get_mut(&info.vhost) {
+            *count -= 1;
+            if *count == 0 {
+                open.of_vhost.remove(&info.vhost);
+            }
+        }
+        if let Some(load) = open.of_user.get_mut(&info.user) {
+            load.connections -= 1;
+            if load.connections == 0 {
+                open.of_user.remove(&info.user);
+            }
+        }
+        true
+    }
+
+    /// The right of a user to one more channel; none if it has as many as allowed.
+    pub(crate) fn admit_channel(&self, user: &str, max: usize) -> Option<ChannelSlot> {
+        let mut open = self.open.lock();
+        // A user without an open connection has no channels to count.
+        let channels = open.of_user.get_mut(user).map(|load| load.channels.clone()).unwrap_or_default();
+        // With the lock held nobody else adds one.
+        if channels.load(Relaxed) >= max {
+            return None;
+        }
+        channels.fetch_add(1, Relaxed);
+        Some(ChannelSlot(channels))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.open.lock().len()
+        self.open.lock().entries.len()
     }
 
     pub(crate) fn list(&self) -> Vec<ConnectionInfo> {
-        self.open.lock().values().map(|entry| entry.info.clone()).collect()
+        self.open.lock().entries.values().map(|entry| entry.info.clone()).collect()
     }
 
     pub(crate) fn control(&self, id: ConnectionId) -> Option<Arc<dyn ConnectionControl>> {
-        self.open.lock().get(&id.0).map(|entry| entry.control.clone())
+        self.open.lock().entries.get(&id.0).map(|entry| entry.control.clone())
     }
 }

@@ -22,8 +22,9 @@ use crate::config::BrokerConfig;
 use crate::memory::Memory;
 use crate::queue::Queue;
 use change::Change;
+use deepmq_model::Name;
 use deepmq_model::queue::Position;
-use deepmq_model::topology::{DurabilityMode, QueueArguments};
+use deepmq_model::topology::{DurabilityMode, QueueArguments, TopologyError};
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
     SegmentStats, StorageFailure, Store,
@@ -48,6 +49,16 @@ pub enum DurableError {
     /// What it says of exchanges and queues makes no sense. Nothing was changed.
     #[error("the topology in the data directory cannot be read: {0}")]
     Topology(deepmq_model::message::Malformed),
+    /// A queue it holds cannot be declared again. Nothing was changed.
+    #[error("queue '{queue}' in vhost '{vhost}' cannot be declared again: {error}")]
+    Queue {
+        /// Its vhost.
+        vhost: Name,
+        /// Its name.
+        queue: Name,
+        /// Why not.
+        error: Box<TopologyError>,
+    },
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
@@ -111,11 +122,6 @@ impl Durable {
         &self.journal
     }
 
-    /// The alarm for a disk that fills up.
-    pub fn disk(&self) -> &Arc<DiskAlarm> {
-        &self.disk
-    }
-
     /// The memory that messages take.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.memory
@@ -145,6 +151,16 @@ impl Durable {
         let durable = self.journal.durable();
         let ready: Vec<_> = self.forgotten.lock().extract_if(.., |(lsn, _)| *lsn <= durable).collect();
         ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
+    }
+
+    /// The alarm for a disk that fills up.
+    pub fn disk(&self) -> &Arc<DiskAlarm> {
+        &self.disk
+    }
+
+    /// How far messages must have come before they are confirmed, in queues that do not say it themselves.
+    pub fn default_durability(&self) -> Durability {
+        self.durability
     }
 
     /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
@@ -219,7 +235,13 @@ impl Durable {
     pub(crate) fn close(&self, house: &impl House) -> Result<(), AppendError> {
         self.housekeeper.lock().take();
         self.reader.lock().take();
-        housekeeping::put_in_order(self, house)?;
+        match housekeeping::put_in_order(self, house) {
+            // The next start reads more, which is all.
+            Err(AppendError::Failed(failure)) if failure.is_out_of_space() => {
+                tracing::warn!(%failure, "the journal stays as long as it is");
+            }
+            ordered => ordered?,
+        }
         Ok(self.writer.lock().take().map_or(Ok(()), JournalThread::stop)?)
     }
 }

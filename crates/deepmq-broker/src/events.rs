@@ -35,6 +35,26 @@ pub enum Event {
     QueueDeleted { vhost: Name, queue: Name },
     BindingCreated { vhost: Name, source: Name, destination: BindingTo, key: Box<[u8]> },
     BindingDeleted { vhost: Name, source: Name, destination: BindingTo, key: Box<[u8]> },
+    UserCreated { user: Name },
+    UserChanged { user: Name },
+    UserDeleted { user: Name },
+    UserLimitsSet { user: Name },
+    VhostCreated { vhost: Name },
+    VhostChanged { vhost: Name },
+    VhostDeleted { vhost: Name },
+    VhostLimitsSet { vhost: Name },
+    PermissionSet { vhost: Name, user: Name },
+    PermissionCleared { vhost: Name, user: Name },
+    TopicPermissionSet { vhost: Name, user: Name, exchange: Name },
+    TopicPermissionCleared { vhost: Name, user: Name, exchange: Name },
+    PolicySet { vhost: Name, policy: Name },
+    PolicyCleared { vhost: Name, policy: Name },
+    OperatorPolicySet { vhost: Name, policy: Name },
+    OperatorPolicyCleared { vhost: Name, policy: Name },
+    ParameterSet { component: Name, vhost: Name, name: Name },
+    ParameterCleared { component: Name, vhost: Name, name: Name },
+    GlobalParameterSet { name: Name },
+    GlobalParameterCleared { name: Name },
     ConsumerCreated { vhost: Name, queue: Name, tag: Name },
     ConsumerCancelled { vhost: Name, queue: Name, tag: Name },
     MessagePublished { vhost: Name, exchange: Box<[u8]>, routing_key: Box<[u8]>, bytes: usize },
@@ -65,7 +85,7 @@ impl Event {
 /// Which events a subscriber wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Connections, channels, topology, consumers.
+    /// Connections, channels, topology, consumers, and what is administered.
     Topology,
     /// Those, and every message's way. This costs the broker work for each message.
     Everything,

@@ -5,6 +5,7 @@
 use crate::connection::ConnectionId;
 use crate::events::BindingTo;
 use crate::queue::{ConsumerInfo, Counters, Depth, Queue, Storage};
+use deepmq_model::policy::EffectivePolicy;
 use deepmq_model::topology::{self as model, BindingView, ResourceKind};
 use deepmq_model::{Name, Table};
 use deepmq_storage::Durability;
@@ -32,10 +33,12 @@ pub struct QueueInfo {
     pub counters: Counters,
     /// Its consumers.
     pub consumers: Vec<ConsumerInfo>,
+    /// What policies say of it.
+    pub policy: EffectivePolicy,
 }
 
 impl QueueInfo {
-    pub(crate) fn new(declared: &model::Queue, running: &Queue) -> Self {
+    pub(crate) fn new(declared: &model::Queue, running: &Queue, policy: EffectivePolicy) -> Self {
         Self {
             name: declared.name.clone(),
             durable: declared.durable,
@@ -47,6 +50,7 @@ impl QueueInfo {
             storage: running.storage(),
             counters: running.counters(),
             consumers: running.consumers(),
+            policy,
         }
     }
 }

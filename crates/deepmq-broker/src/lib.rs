@@ -1,6 +1,6 @@
 //! The engine of the broker, and the API to embed it.
 //!
-//! Owns vhosts and their queues at run time, what of them is durable, users, limits, events. Must not know protocols, sockets or reply codes.
+//! Owns vhosts and their queues at run time, what of them is durable, what is administered, limits, events. Must not know protocols, sockets or reply codes.
 //!
 //! In: [`Vhost`] and [`queue::Queue`]. Out: [`subscriber::Subscriber`], and [`events`] for whoever watches.
 
@@ -8,14 +8,17 @@ mod backlog;
 pub mod broker;
 pub mod config;
 pub mod connection;
+pub mod definitions;
 pub mod durable;
 pub mod events;
 pub mod inspect;
+pub mod json;
 mod ledger;
 pub mod limits;
 mod memory;
 pub mod message;
 pub mod queue;
+pub mod registry;
 pub mod subscriber;
 pub mod users;
 pub mod vhost;

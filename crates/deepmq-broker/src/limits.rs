@@ -17,6 +17,9 @@ pub struct Limits {
     pub channels_per_connection_max: u16,
     /// Consumers of one channel. One more is refused.
     pub consumers_per_channel_max: usize,
+    /// Users, vhosts, permissions, policies, parameters and limits together. One more is refused; what is there can always be
+    /// replaced.
+    pub registry_entries_max: usize,
     /// Queues of one vhost. Declaring one more is refused; existing ones go on working.
     pub queues_per_vhost_max: usize,
     /// Exchanges of one vhost beside the predeclared ones. Declaring one more is refused.
@@ -39,14 +42,14 @@ pub struct Limits {
     pub output_buffer_bytes_max: usize,
     /// Memory of all messages held, in bytes. At the limit publishers are blocked until consumers have made room.
     pub ready_memory_bytes_max: usize,
+    /// Memory of messages in a durable broker, in bytes. Those that are needed last are paged out to disk before it is
+    /// full, and publishers are slowed down to the pace of that.
+    pub message_pool_bytes: usize,
     /// Free bytes on the disk of the data directory. With less, publishers are blocked until there is an eighth more;
     /// consumers go on, which makes room. Four journal files, so that acknowledgements and declarations are kept for long
     /// then; zero turns this off, and publishers are blocked only when the journal can not go on. (RabbitMQ's default is
     /// 50 MB.)
     pub disk_free_bytes_min: u64,
-    /// Memory of messages in a durable broker, in bytes. Those that are needed last are paged out to disk before it is
-    /// full, and publishers are slowed down to the pace of that.
-    pub message_pool_bytes: usize,
     /// Time from accepting a connection to the end of its handshake. At the limit the connection is dropped.
     pub handshake_timeout: Duration,
     /// Heartbeat interval offered in the handshake; zero offers none. A peer silent for two intervals is taken for dead.
@@ -67,10 +70,11 @@ impl Limits {
     /// # Errors
     /// The first bound found to be wrong, by its name.
     pub fn check(&self) -> Result<(), LimitsError> {
-        let never_zero: [(&'static str, bool); 11] = [
+        let never_zero: [(&'static str, bool); 12] = [
             ("connections_max", self.connections_max == 0),
             ("channels_per_connection_max", self.channels_per_connection_max == 0),
             ("consumers_per_channel_max", self.consumers_per_channel_max == 0),
+            ("registry_entries_max", self.registry_entries_max == 0),
             ("queues_per_vhost_max", self.queues_per_vhost_max == 0),
             ("bindings_per_vhost_max", self.bindings_per_vhost_max == 0),
             ("table_depth_max", self.table_depth_max == 0),
@@ -101,6 +105,7 @@ impl Default for Limits {
             connections_max: 65_536,
             channels_per_connection_max: 2047,
             consumers_per_channel_max: 4096,
+            registry_entries_max: 100_000,
             queues_per_vhost_max: 100_000,
             exchanges_per_vhost_max: 20_000,
             bindings_per_vhost_max: 1_000_000,
@@ -111,8 +116,8 @@ impl Default for Limits {
             output_buffer_bytes_max: 1 << 20,
             // Who embeds the broker knows what share of the machine it gets.
             ready_memory_bytes_max: 512 << 20,
-            disk_free_bytes_min: 256 << 20,
             message_pool_bytes: 128 << 20,
+            disk_free_bytes_min: 256 << 20,
             handshake_timeout: Duration::from_secs(10),
             heartbeat_interval: Duration::from_mins(1),
             events_buffered_max: 1024,

@@ -248,8 +248,9 @@ impl Queue {
             from = kept.end;
         }
         settled.insert(from..next.0);
-        let returned = state.model.returned().ranges().flat_map(|(start, end)| start.0..end.0);
-        let counts = returned.filter(|at| !settled.contains(*at)).map(|at| (at, 1)).collect();
+        let returned = state.model.returned().ranges().map(|(start, end)| (start.0..end.0, 0));
+        let known = state.backlog.all_returns().map(|(at, times)| (at..at + 1, times));
+        let counts = returned.chain(known).collect();
         QueueState { queue: self.number().unwrap_or_default(), next: next.0, settled, counts }
     }
 
@@ -276,8 +277,15 @@ impl Queue {
     }
 
     /// All messages were taken over; `returned` of them had been handed out.
-    pub(crate) fn restored(&self, next: Position, returned: PositionSet, kept: PositionSet) {
+    pub(crate) fn restored(
+        &self,
+        next: Position,
+        returned: PositionSet,
+        kept: PositionSet,
+        returns: &[(Position, u32)],
+    ) {
         let mut state = self.state.lock();
+        returns.iter().for_each(|&(position, times)| state.backlog.restore_returns(position, times));
         state.backlog.restored(next);
         state.model.restore(next, returned, kept);
     }
@@ -395,8 +403,9 @@ impl Queue {
         if self.events.messages_wanted() {
             self.events.publish(&self.delivered(message, handed.redelivered));
         }
-        let taken =
-            take(Delivery { position: handed.position, redelivered: handed.redelivered, message }, left);
+        let model::Handed { position, redelivered } = handed;
+        let returns = state.backlog.returns(position);
+        let taken = take(Delivery { position, redelivered, returns, message }, left);
         state.counters.fetched += 1;
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {
@@ -454,7 +463,7 @@ impl Queue {
         state.flow.open(Waker::wake);
         state.model = model::Queue::default();
         state.backlog.clear();
-        state.paging.end(self);
+        state.paging.end();
         Ok(deleted)
     }
 
@@ -497,8 +506,9 @@ impl State {
         for settlement in settlements {
             if settlement.outcome.requeues() {
                 self.model.requeue(settlement.position, settlement.consumer);
+                let times = self.backlog.returned(settlement.position);
                 if let Some(kept) = queue.kept().filter(|_| self.backlog.is_persistent(settlement.position)) {
-                    wakes.settled.returned(&kept.durable, kept.number, settlement.position);
+                    wakes.settled.returned(&kept.durable, kept.number, settlement.position, times);
                 }
                 self.counters.requeued += 1;
                 continue;

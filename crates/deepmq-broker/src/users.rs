@@ -20,5 +20,5 @@ mod table;
 mod user;
 
 pub use password::{HashError, Password, PasswordHash, Secret};
-pub use table::{AuthError, Users, UsersError};
+pub use table::{AuthError, Users};
 pub use user::{User, UserSpec, VhostAccess};

@@ -3,11 +3,15 @@
 //! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
+mod draft;
 mod keeping;
+mod settings;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use draft::Draft;
 pub(crate) use keeping::give_back;
+pub(crate) use settings::VhostSettings;
 
 use keeping::Keeping;
 
@@ -21,8 +25,8 @@ use crate::memory::Memory;
 use crate::queue::{DeleteRefused, Queue};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::topology::{
-    self as model, Changes, Declared, Destination, Exchange, ExchangeSpec, QueueId, QueueSpec, Removed,
-    ResourceKind, RouteError, RouteSet, Topology, TopologyError,
+    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, QueueId, QueueSpec,
+    Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -43,6 +47,7 @@ pub struct Vhost {
 #[derive(Debug)]
 struct Catalogue {
     topology: Topology,
+    settings: VhostSettings,
     /// The running queues by their `QueueId`.
     queues: Vec<Option<Arc<Queue>>>,
 }
@@ -104,19 +109,18 @@ impl Vhost {
         events: Arc<Events>,
         durable: Option<Arc<Durable>>,
     ) -> Self {
-        let topology = Topology::new(model::Limits {
-            queues_max: limits.queues_per_vhost_max,
-            exchanges_max: limits.exchanges_per_vhost_max,
-            bindings_max: limits.bindings_per_vhost_max,
-            ..model::Limits::default()
-        });
+        let topology = Topology::new(settings::topology_limits(limits));
         Self {
             name,
             events,
             memory,
             keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
-            catalogue: RwLock::new(Catalogue { topology, queues: Vec::new() }),
+            catalogue: RwLock::new(Catalogue {
+                topology,
+                settings: VhostSettings::default(),
+                queues: Vec::new(),
+            }),
         }
     }
 
@@ -163,6 +167,11 @@ impl Vhost {
         self.catalogue.read().topology.exchange(name).map(|_| ())
     }
 
+    /// The type of an exchange; none if there is none of that name.
+    pub fn exchange_kind(&self, name: &str) -> Option<ExchangeKind> {
+        self.catalogue.read().topology.find_exchange(name).map(|exchange| exchange.kind)
+    }
+
     /// Deletes an exchange; that there is none is fine.
     pub fn delete_exchange(&self, name: &str, if_unused: bool) -> Result<(), TopologyError> {
         let mut catalogue = self.write();
@@ -181,6 +190,7 @@ impl Vhost {
         by: ConnectionId,
     ) -> Result<(Arc<Queue>, Declared), TopologyError> {
         let mut catalogue = self.write();
+        let spec = catalogue.with_default_type(name, spec);
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
             let name: Name = name.into();
@@ -197,6 +207,11 @@ impl Vhost {
         self.publish_generation(&catalogue);
         let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
         Ok((queue, declared))
+    }
+
+    /// Whether there is a queue of this name, whoever it belongs to.
+    pub fn has_queue(&self, name: &str) -> bool {
+        self.catalogue.read().topology.find_queue(name).is_some()
     }
 
     /// The queue of a name, if this connection may use it.
@@ -268,6 +283,7 @@ impl Vhost {
         let deleted = queue.delete(when.unused, when.empty)?;
         let changes = catalogue.topology.delete_queue(id);
         self.keep_removal(&changes, queue.number());
+        queue.forget_files();
         catalogue.set(id, None);
         self.publish_generation(catalogue);
         self.announce(&changes);
@@ -363,7 +379,15 @@ impl Vhost {
     pub fn queues(&self) -> Vec<QueueInfo> {
         let catalogue = self.catalogue.read();
         let queues = catalogue.topology.queues();
-        queues.filter_map(|(id, queue)| Some(QueueInfo::new(queue, catalogue.queue(id)?))).collect()
+        let info = |(id, queue): (QueueId, &model::Queue)| {
+            Some(QueueInfo::new(queue, catalogue.queue(id)?, catalogue.policy_of(queue)))
+        };
+        queues.filter_map(info).collect()
+    }
+
+    /// Its queues as declared.
+    pub fn queue_declarations(&self) -> Vec<model::Queue> {
+        self.catalogue.read().topology.queues().map(|(_, queue)| queue.clone()).collect()
     }
 
     /// Its exchanges.

@@ -28,6 +28,7 @@ use crate::machine::Machine;
 pub(crate) struct Config {
     pub(crate) amqp: Listen,
     pub(crate) data_dir: PathBuf,
+    pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) worker_threads: usize,
     pub(crate) log: LogFilter,
     pub(crate) broker: BrokerConfig,
@@ -73,6 +74,7 @@ impl Config {
         Ok(Self {
             amqp: settings.amqp.unwrap_or_default(),
             data_dir,
+            load_definitions: settings.load_definitions,
             worker_threads: settings.worker_threads.map_or(machine.cores, |count| count.0),
             log: settings.log.unwrap_or_default(),
             broker,
@@ -93,6 +95,7 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
             .channels_per_connection_max
             .map_or(default.channels_per_connection_max, |count| count.0),
         consumers_per_channel_max: count(given.consumers_per_channel_max, default.consumers_per_channel_max),
+        registry_entries_max: count(given.registry_entries_max, default.registry_entries_max),
         queues_per_vhost_max: count(given.queues_per_vhost_max, default.queues_per_vhost_max),
         exchanges_per_vhost_max: count(given.exchanges_per_vhost_max, default.exchanges_per_vhost_max),
         bindings_per_vhost_max: count(given.bindings_per_vhost_max, default.bindings_per_vhost_max),
@@ -106,8 +109,8 @@ fn resolve_limits(given: &LimitSettings, machine: &Machine) -> Limits {
             .unwrap_or(Memory::Percent(40))
             .of(machine.memory_bytes)
             .saturating_usize(),
-        disk_free_bytes_min: given.disk_free_bytes_min.map_or(default.disk_free_bytes_min, |size| size.0),
         message_pool_bytes: bytes(given.message_pool_bytes, default.message_pool_bytes),
+        disk_free_bytes_min: given.disk_free_bytes_min.map_or(default.disk_free_bytes_min, |size| size.0),
         handshake_timeout: time(given.handshake_timeout, default.handshake_timeout),
         heartbeat_interval: time(given.heartbeat_interval, default.heartbeat_interval),
         events_buffered_max: count(given.events_buffered_max, default.events_buffered_max),

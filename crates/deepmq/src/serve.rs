@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
 use crate::signals::StopSignals;
-use crate::{logging, machine};
+use crate::{definitions, logging, machine};
 use deepmq_amqp::serve as serve_amqp;
 use deepmq_broker::{Broker, StartError};
 
@@ -97,15 +97,19 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 /// Starts the broker on its data directory.
 fn start(config: Config, seam: Seam) -> anyhow::Result<Broker> {
     let dir = config.data_dir.clone();
-    Broker::start(config.broker, seam).map_err(|error| match error {
+    let broker = Broker::start(config.broker, seam).map_err(|error| match error {
         StartError::Durable(error) => anyhow!(
             "the data directory {} can not be used: {error}; choose another directory with --data-dir",
             dir.display()
         ),
-        StartError::Limits(_) | StartError::Users(_) => {
+        StartError::Limits(_) | StartError::Registry(_) | StartError::DuplicateUser(_) => {
             anyhow::Error::new(error).context("the broker can not start")
         }
-    })
+    })?;
+    if let Some(path) = &config.load_definitions {
+        definitions::load(&broker, path)?;
+    }
+    Ok(broker)
 }
 
 /// Ends with the first front-end; never, if there is none.

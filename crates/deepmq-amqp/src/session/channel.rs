@@ -7,6 +7,7 @@ use super::transaction::Transaction;
 use super::{Failure, Session};
 use crate::codec::ReplyCode;
 use crate::codec::method::{access, channel, confirm};
+use deepmq_broker::connection::ChannelSlot;
 use deepmq_broker::events::Event;
 use deepmq_model::Name;
 
@@ -25,6 +26,8 @@ pub(super) enum Mode {
 #[derive(Debug, Default)]
 pub(super) struct Channel {
     closing: bool,
+    /// Counts it among its user's.
+    _slot: Option<ChannelSlot>,
     /// A publish of which not all frames have come.
     pub(super) content: Option<Content>,
     pub(super) mode: Mode,
@@ -98,7 +101,10 @@ impl Session {
                 format!("number of channels opened ({open}) has reached the negotiated channel_max ({max})");
             return Err(Failure::hard(ReplyCode::NotAllowed, text));
         }
-        self.channels.insert(number, Channel::default());
+        let user = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
+        let slot = self.broker.admit_channel(&user);
+        let slot = slot.map_err(|refused| Failure::hard(ReplyCode::NotAllowed, refused.to_string()))?;
+        self.channels.insert(number, Channel { _slot: Some(slot), ..Channel::default() });
         self.outbox.open_channel(number);
         self.broker.events().publish(&Event::ChannelOpened { connection: self.id, channel: number });
         self.send(number, channel::OpenOk::default());

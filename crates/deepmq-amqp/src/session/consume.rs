@@ -14,8 +14,9 @@ use crate::translate;
 use deepmq_broker::events::Event;
 use deepmq_broker::queue::{Fetched, Outcome, Queue, SubscribeError, Unsubscribed};
 use deepmq_broker::subscriber::{ConsumerKey, Subscription};
+use deepmq_model::access::Permission;
 use deepmq_model::queue::{ConsumeError, ConsumerSpec};
-use deepmq_model::topology::{Resource, TopologyError};
+use deepmq_model::topology::{Resource, ResourceKind, TopologyError};
 use deepmq_model::{Name, Table};
 use std::sync::Arc;
 
@@ -81,6 +82,7 @@ impl Session {
     fn on_consume(&mut self, number: u16, consume: &basic::Consume<'_>) -> Result<(), Failure> {
         let vhost = self.vhost()?;
         let queue_name = self.queue_name(number, consume.queue)?;
+        self.permit(Permission::Read, ResourceKind::Queue, &queue_name)?;
         let queue =
             vhost.queue(&queue_name, self.id).map_err(|e| translate::topology_error(&e, vhost.name()))?;
         let priority = priority(&consume.arguments, &queue)?;
@@ -176,6 +178,7 @@ impl Session {
     fn on_get(&mut self, number: u16, get: &basic::Get<'_>) -> Result<(), Failure> {
         let vhost = self.vhost()?;
         let name = self.queue_name(number, get.queue)?;
+        self.permit(Permission::Read, ResourceKind::Queue, &name)?;
         let queue = vhost.queue(&name, self.id).map_err(|e| translate::topology_error(&e, vhost.name()))?;
         let outbox = &self.outbox;
         let got = queue.fetch(

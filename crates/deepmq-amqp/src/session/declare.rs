@@ -9,7 +9,8 @@ use crate::goal::Goal;
 use crate::translate;
 use deepmq_broker::queue::Queue;
 use deepmq_broker::vhost::{BindingRequest, DeleteIf};
-use deepmq_model::topology::{Destination, ExchangeKind, ExchangeSpec, QueueSpec};
+use deepmq_model::access::Permission;
+use deepmq_model::topology::{Destination, ExchangeKind, ExchangeSpec, QueueSpec, ResourceKind};
 use deepmq_model::{Name, Table};
 use std::sync::Arc;
 
@@ -31,9 +32,12 @@ impl Session {
         match method {
             exchange::Method::Declare(declare) => self.on_exchange_declare(number, declare),
             exchange::Method::Delete(delete) => {
-                let vhost = self.vhost()?;
+                let (vhost, name) = (self.vhost()?, clean(delete.exchange));
+                if !is_predeclared(&name) {
+                    self.permit(Permission::Configure, ResourceKind::Exchange, &name)?;
+                }
                 vhost
-                    .delete_exchange(&clean(delete.exchange), delete.if_unused)
+                    .delete_exchange(&name, delete.if_unused)
                     .map_err(|e| translate::topology_error(&e, vhost.name()))?;
                 self.reply(number, delete.no_wait, exchange::DeleteOk {});
                 Ok(())
@@ -71,11 +75,21 @@ impl Session {
         let vhost = self.vhost()?;
         let error = |e| translate::topology_error(&e, vhost.name());
         let name = clean(declare.exchange);
+        let named = !name.is_empty();
         if declare.passive {
+            if named {
+                self.permit_any(ResourceKind::Exchange, &name)?;
+            }
             vhost.check_exchange(&name).map_err(error)?;
         } else {
+            let kind = declare.kind.parse::<ExchangeKind>().map_err(error)?;
+            if named {
+                let exists = vhost.exchange_kind(&name).is_some();
+                let onward = (&declare.arguments, "alternate-exchange");
+                self.permit_declare((ResourceKind::Exchange, &name), exists, onward)?;
+            }
             let spec = ExchangeSpec {
-                kind: declare.kind.parse::<ExchangeKind>().map_err(error)?,
+                kind,
                 durable: declare.durable,
                 auto_delete: declare.auto_delete,
                 internal: declare.internal,
@@ -105,6 +119,7 @@ impl Session {
             }
             queue::Method::Purge(purge) => {
                 let name = self.queue_name(number, purge.queue)?;
+                self.permit(Permission::Read, ResourceKind::Queue, &name)?;
                 let message_count = count(self.find_queue(&name)?.purge(&mut self.wakes));
                 self.reply(number, purge.no_wait, queue::PurgeOk { message_count });
                 Ok(())
@@ -122,6 +137,7 @@ impl Session {
         let given = clean(declare.queue);
         let queue = if declare.passive {
             let name = self.queue_name(number, &given)?;
+            self.permit_any(ResourceKind::Queue, &name)?;
             self.find_queue(&name)?
         } else {
             self.declare_queue(&given, &declare)?
@@ -137,10 +153,12 @@ impl Session {
         Ok(())
     }
 
-    fn declare_queue(&self, given: &str, declare: &queue::Declare<'_>) -> Result<Arc<Queue>, Failure> {
+    fn declare_queue(&mut self, given: &str, declare: &queue::Declare<'_>) -> Result<Arc<Queue>, Failure> {
         let vhost = self.vhost()?;
         let server_named = given.is_empty();
         let name: Name = if server_named { generated_name("amq.gen-", &self.broker) } else { given.into() };
+        let onward = (&declare.arguments, "x-dead-letter-exchange");
+        self.permit_declare((ResourceKind::Queue, &name), vhost.has_queue(&name), onward)?;
         let spec = QueueSpec {
             durable: declare.durable,
             exclusive: declare.exclusive,
@@ -175,6 +193,7 @@ impl Session {
     fn on_queue_delete(&mut self, number: u16, delete: &queue::Delete<'_>) -> Result<(), Failure> {
         let vhost = self.vhost()?;
         let name = self.queue_name(number, delete.queue)?;
+        self.permit(Permission::Configure, ResourceKind::Queue, &name)?;
         let when = DeleteIf { unused: delete.if_unused, empty: delete.if_empty };
         let answer = |messages| {
             self.reply(number, delete.no_wait, queue::DeleteOk { message_count: count(messages) });
@@ -199,13 +218,15 @@ impl Session {
         vhost.queue(name, self.id).map_err(|e| translate::topology_error(&e, vhost.name()))
     }
 
-    fn bind(&self, bind: &Bind<'_>) -> Result<(), Failure> {
+    fn bind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
+        self.permit_binding(bind.source, bind.destination, bind.key)?;
         let vhost = self.vhost()?;
         let bound = vhost.bind(bind.request(), self.id);
         bound.map(|_| ()).map_err(|e| translate::topology_error(&e, vhost.name()))
     }
 
-    fn unbind(&self, bind: &Bind<'_>) -> Result<(), Failure> {
+    fn unbind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
+        self.permit_binding(bind.source, bind.destination, bind.key)?;
         let vhost = self.vhost()?;
         vhost.unbind(bind.request(), self.id).map_err(|e| translate::topology_error(&e, vhost.name()))
     }
@@ -237,6 +258,11 @@ impl<'a> Bind<'a> {
             arguments: self.arguments,
         }
     }
+}
+
+/// Whether an exchange cannot be deleted, whatever the permissions.
+fn is_predeclared(name: &str) -> bool {
+    name.is_empty() || name.starts_with("amq.")
 }
 
 fn count(count: u64) -> u32 {

@@ -166,23 +166,17 @@ impl Session {
 
     fn on_open(&mut self, open: &connection::Open<'_>) -> Result<(), Failure> {
         let Some(user) = self.user.clone() else { return Err(Failure::wrong_phase("starting")) };
-        let refused = |text| Err(Failure::hard(ReplyCode::NotAllowed, text));
-        let Some(vhost) = self.broker.vhost(open.vhost) else {
-            return refused(format!("vhost {} not found", open.vhost));
-        };
-        if !user.may_access(open.vhost) {
-            return refused(format!("access to vhost '{}' refused for user '{}'", open.vhost, user.name));
-        }
         let info = ConnectionInfo {
             id: self.id,
             protocol: "AMQP 0-9-1",
             peer: self.peer.to_string(),
             user: user.name.clone(),
-            vhost: vhost.name().clone(),
+            vhost: open.vhost.into(),
             client_properties: std::mem::take(&mut self.client.properties),
             connected_at: self.broker.seam().clock.wall(),
         };
-        self.broker.open_connection(info, self.outbox.clone());
+        let entered = self.broker.enter(info, self.outbox.clone());
+        let vhost = entered.map_err(|refused| Failure::hard(ReplyCode::NotAllowed, refused.to_string()))?;
         self.vhost = Some(vhost);
         self.phase = Phase::Open;
         self.send(0, connection::OpenOk::default());

@@ -5,6 +5,7 @@
 use crate::goal::Goal;
 use deepmq_broker::durable::Durable;
 use deepmq_broker::message::MessageRef;
+use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::Position;
 use deepmq_storage::{BatchBuilder, Durability, Lsn};
 
@@ -49,6 +50,24 @@ impl Journalling {
         self.end_run(queue, position);
     }
 
+    fn begin(&mut self) {
+        if !self.begun {
+            self.begun = true;
+            self.batch.begin();
+        }
+    }
+
+    /// Takes the settlements too, so that all of it is durable or nothing.
+    pub(super) fn take_settlements(&mut self, wakes: &mut Wakes, durable: &Durable) {
+        let begun = self.begun;
+        self.begin();
+        if wakes.take_settlements(&mut self.batch) {
+            self.durability = self.durability.max(Some(durable.default_durability()));
+        } else {
+            self.begun = begun;
+        }
+    }
+
     /// The run ends before `end`.
     fn end_run(&mut self, queue: u64, end: u64) {
         if !self.run.is_empty() {
@@ -58,10 +77,7 @@ impl Journalling {
 
     /// Where a message is in the record, once it is there.
     fn index(&mut self, place: u32, message: &MessageRef<'_>) -> u32 {
-        if !self.begun {
-            self.begun = true;
-            self.batch.begin();
-        }
+        self.begin();
         let place = place as usize;
         if self.indexes.len() <= place {
             self.indexes.resize(place + 1, ABSENT);

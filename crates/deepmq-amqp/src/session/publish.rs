@@ -5,7 +5,7 @@
 use super::channel::Mode;
 use super::content::{Content, Owned};
 use super::journalling::Journalling;
-use super::router::{Address, Router};
+use super::router::{Address, Router, Unroutable};
 use super::{Failure, Session};
 use crate::codec::content::{BASIC, Header};
 use crate::codec::frame::{self, HEADER_BYTES, Kind};
@@ -251,12 +251,12 @@ impl Session {
         mandatory: bool,
         input: &[u8],
     ) -> Result<(), Failure> {
+        if self.batch.messages.entries.is_empty() {
+            self.refresh_router()?;
+        }
         let vhost = self.vhost.as_ref().ok_or_else(|| Failure::wrong_phase("starting"))?;
         let rules = PropertyRules::new(self.user.as_deref(), self.broker.limits());
         let Batch { messages, router, .. } = &mut self.batch;
-        if messages.entries.is_empty() {
-            router.refresh(vhost.generation());
-        }
         let message = messages.message(&entry, input);
         translate::check_properties(message.properties, rules)?;
         let mut headers = || {
@@ -264,9 +264,13 @@ impl Session {
             table::decode(&mut Reader::new(encoded)).ok()
         };
         let place = index(messages.entries.len());
-        let queues = router
-            .put(vhost, address, &mut headers, place, message.packed_bytes())
-            .map_err(|error| translate::route_error(error, address.exchange, vhost.name()))?;
+        let queues =
+            router.put(vhost, address, &mut headers, place, message.packed_bytes()).map_err(|error| {
+                match error {
+                    Unroutable::Refused(refused) => translate::access_refused(refused),
+                    Unroutable::Route(error) => translate::route_error(error, address.exchange, vhost.name()),
+                }
+            })?;
         messages.entries.push(entry);
         if queues == 0 && mandatory {
             self.give_back(number, &entry, address, input);
@@ -279,6 +283,14 @@ impl Session {
             *last += 1;
             self.batch.confirm(number, *last);
         }
+        Ok(())
+    }
+
+    /// Forgets routes that a change of the topology or of permissions made wrong.
+    fn refresh_router(&mut self) -> Result<(), Failure> {
+        let generation = self.vhost.as_ref().map(|vhost| vhost.generation());
+        let access = self.access()?;
+        self.batch.router.refresh(generation.unwrap_or_default(), access);
         Ok(())
     }
 
@@ -325,14 +337,21 @@ impl Session {
         }
     }
 
-    /// Hands what was gathered to the queues, and confirms it. Returns what must be durable before anybody is told.
-    pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Goal> {
-        let Batch { messages, router, journalling, confirms } = &mut self.batch;
+    /// Hands what was gathered to the queues, and confirms it.
+    pub(super) fn flush_batch(&mut self, input: &[u8]) {
+        if self.hand_over(input) {
+            let goal = self.journal();
+            self.confirming.add(goal, self.batch.confirms.drain(..), &self.outbox);
+        }
+    }
+
+    /// Hands what was gathered to the queues; false: there was nothing.
+    pub(super) fn hand_over(&mut self, input: &[u8]) -> bool {
+        let Batch { messages, router, journalling, .. } = &mut self.batch;
         if messages.entries.is_empty() {
-            return None;
+            return false;
         }
         self.published = true;
-        let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
@@ -350,13 +369,28 @@ impl Session {
                 journalling.place(queue, first, entries.map(|(at, entry)| (at, kept(entry))));
             }
         });
-        let appended = durable.and_then(|durable| journalling.append(durable));
-        if let Some((goal, true)) = appended {
+        messages.clear();
+        true
+    }
+
+    /// Journals what was handed over. Returns what must be reached before anybody is told.
+    pub(super) fn journal(&mut self) -> Option<Goal> {
+        let (goal, behind) = self.batch.journalling.append(self.broker.durable()?)?;
+        if behind {
             self.disk_behind = Some(goal);
         }
-        let goal = appended.map(|(goal, _)| goal);
-        self.confirming.add(goal, confirms.drain(..), &self.outbox);
-        messages.clear();
-        goal
+        Some(goal)
+    }
+
+    /// Takes back what was gathered and not handed over.
+    pub(super) fn drop_batch(&mut self) {
+        self.batch.messages.clear();
+        self.batch.router.drain(|_| {});
+    }
+
+    /// Journals settlements together with what was handed over before them.
+    pub(super) fn journal_with_settlements(&mut self) -> Option<Goal> {
+        self.batch.journalling.take_settlements(&mut self.wakes, self.broker.durable()?);
+        self.journal()
     }
 }

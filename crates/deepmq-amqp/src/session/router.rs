@@ -1,11 +1,13 @@
 //! Where a connection's publishes go: routes by exchange and routing key, remembered for one generation of the topology.
 //!
-//! Owns the memory of routes and one bucket per queue, in which a read's messages for that queue are gathered. Must not
-//! know messages.
+//! Owns the memory of routes and one bucket per queue, in which a read's messages for that queue are gathered. A route is
+//! only remembered of what the user may publish to. Must not know messages.
 
+use super::access::check_publish;
 use deepmq_broker::Vhost;
 use deepmq_broker::queue::Queue;
 use deepmq_model::Table;
+use deepmq_model::access::{Access, Refused};
 use deepmq_model::topology::{RouteError, RouteSet};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -30,6 +32,8 @@ type Route = SmallVec<[u32; 2]>;
 #[derive(Debug, Default)]
 pub(super) struct Router {
     generation: u64,
+    /// What the user may do.
+    access: Option<Arc<Access>>,
     routes: HashMap<Box<[u8]>, Route, foldhash::fast::RandomState>,
     /// The route of the last message, which mostly is that of the next.
     last_address: Vec<u8>,
@@ -44,10 +48,12 @@ pub(super) struct Router {
 
 impl Router {
     /// Forgets what may have become wrong. Only between batches.
-    pub(super) fn refresh(&mut self, generation: u64) {
-        if self.generation != generation {
+    pub(super) fn refresh(&mut self, generation: u64, access: Arc<Access>) {
+        let permits = self.access.as_ref().is_some_and(|known| Arc::ptr_eq(known, &access));
+        if self.generation != generation || !permits {
             self.forget();
             self.generation = generation;
+            self.access = Some(access);
         }
     }
 
@@ -59,6 +65,7 @@ impl Router {
         self.buckets.clear();
         self.bucket_of.clear();
         self.generation = 0;
+        self.access = None;
     }
 
     /// Puts a message into the bucket of each queue it goes to; returns how many those are.
@@ -70,7 +77,7 @@ impl Router {
         headers: &mut dyn FnMut() -> Option<Table>,
         message: u32,
         bytes: usize,
-    ) -> Result<usize, RouteError> {
+    ) -> Result<usize, Unroutable> {
         if address.whole != self.last_address || self.last_address.is_empty() {
             self.find(vhost, address, headers)?;
         }
@@ -91,7 +98,7 @@ impl Router {
         vhost: &Vhost,
         address: &Address<'_>,
         headers: &mut dyn FnMut() -> Option<Table>,
-    ) -> Result<(), RouteError> {
+    ) -> Result<(), Unroutable> {
         if let Some(route) = self.routes.get(address.whole) {
             self.last.clone_from(route);
             self.last_address.clear();
@@ -99,6 +106,10 @@ impl Router {
             return Ok(());
         }
         self.last_address.clear();
+        if let Some(access) = &self.access {
+            let exchange = String::from_utf8_lossy(address.exchange);
+            check_publish(access, vhost, &exchange, address.routing_key)?;
+        }
         let mut by_headers = false;
         let mut noting = || {
             by_headers = true;
@@ -139,6 +150,27 @@ impl Router {
             bucket.messages.clear();
             bucket.bytes = 0;
         }
+    }
+}
+
+/// Why a message is not taken.
+#[derive(Debug)]
+pub(super) enum Unroutable {
+    /// The user may not publish it.
+    Refused(Refused),
+    /// There is no such exchange, or not for clients.
+    Route(RouteError),
+}
+
+impl From<Refused> for Unroutable {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<RouteError> for Unroutable {
+    fn from(error: RouteError) -> Self {
+        Self::Route(error)
     }
 }
 

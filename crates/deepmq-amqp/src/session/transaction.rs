@@ -3,6 +3,7 @@
 //! Owns what waits. On commit it is done as if it had just been said; on rollback it was never said, and deliveries stay
 //! unsettled, as RabbitMQ has it.
 
+use super::access::check_publish;
 use super::channel::Mode;
 use super::content::Owned;
 use super::settle::Verdict;
@@ -83,11 +84,16 @@ impl Session {
     fn on_tx_commit(&mut self, number: u16) -> Result<(), Failure> {
         let Transaction { publishes, verdicts, .. } = self.take_transaction(number)?;
         for publish in &publishes {
-            self.publish_parts(number, &publish.parts())?;
+            if let Err(failure) = self.publish_parts(number, &publish.parts()) {
+                // All or nothing.
+                self.drop_batch();
+                return Err(failure);
+            }
         }
-        let kept = self.flush_batch(&[]);
+        self.hand_over(&[]);
         let settled = self.settle(number, verdicts.into_iter());
         self.settlements.apply(&mut self.wakes);
+        let kept = self.journal_with_settlements();
         settled?;
         match kept {
             // It says that the messages are safe, as a confirm would.
@@ -110,12 +116,14 @@ impl Session {
 
     /// Keeps a publish for the commit. What is wrong with it is said now.
     pub(super) fn publish_later(&mut self, number: u16, whole: Owned) -> Result<(), Failure> {
-        let vhost = self.vhost()?;
+        let (vhost, access) = (self.vhost()?, self.access()?);
         let (exchange, key) = split_address(&whole.address).unwrap_or_default();
         translate::check_properties(
             &whole.properties,
             PropertyRules::new(self.user.as_deref(), self.broker.limits()),
         )?;
+        check_publish(&access, &vhost, &String::from_utf8_lossy(exchange), key)
+            .map_err(translate::access_refused)?;
         vhost
             .route(exchange, key, &mut || None, &mut RouteSet::new(), &mut Vec::new())
             .map_err(|error| translate::route_error(error, exchange, vhost.name()))?;

@@ -4,6 +4,7 @@
 
 #![expect(clippy::panic, reason = "a function that helps a test fails with it")]
 
+mod access;
 mod bind;
 mod channel;
 mod confirm;

@@ -1,17 +1,19 @@
-//! Changes of durable topology as they are kept: in the journal one by one, in the snapshot one after the other.
+//! Changes of what is durable beside messages, as they are kept: in the journal one by one, in the snapshot one after the
+//! other.
 //!
 //! Owns their encoding, which is that of AMQP's short strings and tables, so that arguments come back exactly as they
-//! were. Must not know when or where they are kept.
+//! were; edits of the registry are JSON among them. Must not know when or where they are kept.
 
+use crate::registry::Edit;
 use deepmq_model::message::bytes::{Malformed, Reader, Writer};
 use deepmq_model::message::table;
 use deepmq_model::topology::{Exchange, ExchangeKind, ExchangeSpec, Queue, ResourceKind};
 use deepmq_model::{Name, Table};
 
-/// A change of one vhost.
+/// A change of one vhost, or of the registry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Change {
-    /// The vhost.
+    /// The vhost; empty for the registry.
     pub(crate) vhost: Name,
     /// What changed.
     pub(crate) what: What,
@@ -32,6 +34,8 @@ pub(crate) enum What {
     Binding(Binding),
     /// It is gone.
     NoBinding(Binding),
+    /// The registry was edited.
+    Registry(Edit),
 }
 
 /// A binding between two durable ends.
@@ -50,8 +54,10 @@ const QUEUE: u8 = 3;
 const NO_QUEUE: u8 = 4;
 const BINDING: u8 = 5;
 const NO_BINDING: u8 = 6;
+const REGISTRY: u8 = 7;
 
 const UNKNOWN: Malformed = Malformed::new("the kind of a change is unknown");
+const UNKNOWN_EDIT: Malformed = Malformed::new("an edit of users, vhosts or policies is unknown");
 
 impl What {
     /// The declaration of an exchange.
@@ -78,6 +84,11 @@ impl What {
 }
 
 impl Change {
+    /// An edit of the registry.
+    pub(crate) fn registry(edit: Edit) -> Self {
+        Self { vhost: "".into(), what: What::Registry(edit) }
+    }
+
     /// Appends the change.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut writer = Writer::new(out);
@@ -113,6 +124,10 @@ impl Change {
                 writer.u8(NO_BINDING);
                 binding.encode(&mut writer);
             }
+            What::Registry(edit) => {
+                writer.u8(REGISTRY);
+                writer.long(&edit.encode());
+            }
         }
     }
 
@@ -130,6 +145,7 @@ impl Change {
             NO_QUEUE => What::NoQueue { name: reader.short_text()?.into() },
             BINDING => What::Binding(Binding::decode(reader)?),
             NO_BINDING => What::NoBinding(Binding::decode(reader)?),
+            REGISTRY => What::Registry(Edit::decode(reader.long()?).ok_or(UNKNOWN_EDIT)?),
             _ => return Err(UNKNOWN),
         };
         Ok(Self { vhost, what })
@@ -203,6 +219,7 @@ mod tests {
             What::NoBinding(Binding { to: ResourceKind::Exchange, ..binding }),
             What::NoQueue { name: "q".into() },
             What::NoExchange { name: "x".into() },
+            What::Registry(Edit::NoVhost { name: "/".into() }),
         ]
         .map(|what| Change { vhost: "/".into(), what })
         .into();

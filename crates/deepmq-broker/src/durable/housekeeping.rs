@@ -18,6 +18,8 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub(super) use reclaim::put_in_order;
+
 /// How long what nobody waits for, such as an acknowledgement, may stay unsynced; and how often it is looked at whether a
 /// file can be given up.
 const ROUND_INTERVAL: Duration = Duration::from_millis(200);
@@ -118,11 +120,6 @@ fn finds_no_space(outcome: Result<(), AppendError>) -> Result<bool, AppendError>
         }
         Err(error) => Err(error),
     }
-}
-
-/// Before a stop: makes what is to be read at the next start short, as far as there is space for that.
-pub(super) fn put_in_order(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
-    finds_no_space(reclaim::put_in_order(durable, house)).map(drop)
 }
 
 /// Pages out until the pool is used as it should: the queues with most in memory first.

@@ -30,6 +30,8 @@ pub(crate) struct Kept {
     pub(crate) messages: PositionSet,
     /// Those of them that are known to have been handed out.
     pub(crate) handed_out: PositionSet,
+    /// How often some of them came back.
+    pub(crate) returns: Vec<(Position, u32)>,
     /// Those of them that are in segments.
     pub(crate) stored: StoredRanges,
 }
@@ -76,11 +78,14 @@ impl Recovery {
             let stored: VecDeque<_> =
                 queue.in_segments.iter().flat_map(|range| settled.gaps(range).collect::<Vec<_>>()).collect();
             let needed: RangeSet = queue.in_journal.iter().chain(stored.iter().cloned()).collect();
-            let counted = queue.state.counts.iter().map(|(at, _)| *at).filter(|at| needed.contains(*at));
+            let handed_out = queue.state.counts.iter().flat_map(|(at, _)| needed_of(&needed, at.clone()));
+            let known =
+                queue.state.counts.iter().filter(|(at, times)| *times > 0 && needed.contains(at.start));
             let kept = Kept {
                 next: Position(queue.state.next),
                 messages: positions(needed.iter()),
-                handed_out: positions(counted.map(|at| at..at + 1).collect::<RangeSet>().iter()),
+                handed_out: positions(handed_out.collect::<RangeSet>().iter()),
+                returns: known.map(|(at, times)| (Position(at.start), *times)).collect(),
                 stored: StoredRanges(stored),
             };
             (number, kept)
@@ -110,6 +115,12 @@ impl Recovery {
         })?;
         Ok(())
     }
+}
+
+/// What of a range is needed.
+fn needed_of(needed: &RangeSet, range: Range<u64>) -> Vec<Range<u64>> {
+    let gaps: RangeSet = needed.gaps(range.clone()).collect();
+    gaps.gaps(range).collect()
 }
 
 fn positions(ranges: impl Iterator<Item = Range<u64>>) -> PositionSet {

@@ -1,6 +1,8 @@
 //! Passwords: plain for as short as possible, hashed for keeping.
 //!
-//! Owns the argon2id parameters and the form of a stored hash. Must not know users.
+//! Owns the argon2id parameters and the forms of stored hashes. Must not know users.
+
+mod rabbit;
 
 use std::fmt;
 
@@ -8,7 +10,11 @@ use argon2::password_hash::phc;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use deepmq_storage::seam::Random;
+use rabbit::RabbitHash;
 use zeroize::Zeroizing;
+
+/// The name of our own algorithm, beside RabbitMQ's.
+const ARGON2ID: &str = "argon2id";
 
 /// A password in plain. Its memory is overwritten when it is dropped, and it never shows in logs.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,9 +60,18 @@ impl Password {
     }
 }
 
-/// An argon2id hash in the PHC string format: `$argon2id$v=19$m=19456,t=2,p=1$salt$hash`.
+/// A stored password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PasswordHash(Box<phc::PasswordHash>);
+pub struct PasswordHash(Stored);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Stored {
+    /// In the PHC string format: `$argon2id$v=19$m=19456,t=2,p=1$salt$hash`.
+    Argon2id(Box<phc::PasswordHash>),
+    Rabbit(RabbitHash),
+    /// No password is right.
+    Nothing,
+}
 
 impl PasswordHash {
     /// Largest memory a stored hash may ask for, in KiB: a hash is checked by everyone who tries to log in.
@@ -70,10 +85,39 @@ impl PasswordHash {
         let mut salt = [0; 16];
         random.fill(&mut salt);
         let hash = argon2id().hash_password_with_salt(plain, &salt);
-        Self(Box::new(hash.expect("a password is far shorter than the 4 GiB that argon2 takes")))
+        let hash = hash.expect("a password is far shorter than the 4 GiB that argon2 takes");
+        Self(Stored::Argon2id(Box::new(hash)))
     }
 
-    /// Reads a hash in the PHC string format.
+    /// Of a user who cannot log in with a password.
+    pub fn nothing() -> Self {
+        Self(Stored::Nothing)
+    }
+
+    /// Reads a hash as it is stored under the name of its algorithm: `argon2id`, `rabbit_password_hashing_sha256` or
+    /// `rabbit_password_hashing_sha512`. An empty one of any of them is [`PasswordHash::nothing`].
+    ///
+    /// # Errors
+    /// If it is not one, or of another algorithm.
+    pub fn read(algorithm: &str, text: &str) -> Result<Self, HashError> {
+        let rabbit = rabbit::Algorithm::of(algorithm);
+        match rabbit {
+            None if algorithm != ARGON2ID => Err(HashError::Algorithm),
+            _ if text.is_empty() => Ok(Self::nothing()),
+            None => Self::parse(text),
+            Some(rabbit) => Ok(Self(Stored::Rabbit(RabbitHash::read(rabbit, text)?))),
+        }
+    }
+
+    /// The name of its algorithm.
+    pub fn algorithm(&self) -> &'static str {
+        match &self.0 {
+            Stored::Argon2id(_) | Stored::Nothing => ARGON2ID,
+            Stored::Rabbit(hash) => hash.algorithm().name(),
+        }
+    }
+
+    /// Reads an argon2id hash in the PHC string format.
     ///
     /// # Errors
     /// If it is not one, not of argon2id, or asks for more work than the broker is willing to do per login.
@@ -89,12 +133,23 @@ impl PasswordHash {
         if params.m_cost() > Self::MEMORY_KIB_MAX || params.t_cost() > Self::PASSES_MAX {
             return Err(HashError::TooCostly);
         }
-        Ok(Self(Box::new(hash)))
+        Ok(Self(Stored::Argon2id(Box::new(hash))))
     }
 
     /// Whether `plain` is the password. Blocks for as long as the hash's parameters say.
     pub fn verify(&self, plain: &[u8]) -> bool {
-        argon2id().verify_password(plain, &*self.0).is_ok()
+        // RabbitMQ refuses an empty password too, whatever is stored.
+        match &self.0 {
+            _ if plain.is_empty() => false,
+            Stored::Argon2id(hash) => argon2id().verify_password(plain, &**hash).is_ok(),
+            Stored::Rabbit(hash) => hash.verify(plain),
+            Stored::Nothing => false,
+        }
+    }
+
+    /// Whether a refusal by [`PasswordHash::verify`] takes as long as one by a hash of our own.
+    pub(super) fn is_slow(&self, plain: &[u8]) -> bool {
+        matches!(self.0, Stored::Argon2id(_)) && !plain.is_empty()
     }
 
     /// Does the work of verifying a hash of default cost, for nothing: so that a login without a hash takes as long as
@@ -114,9 +169,13 @@ impl fmt::Debug for PasswordHash {
 }
 
 impl fmt::Display for PasswordHash {
-    /// The PHC string, to be stored.
+    /// The text to be stored, beside the name of the algorithm.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        match &self.0 {
+            Stored::Argon2id(hash) => hash.fmt(f),
+            Stored::Rabbit(hash) => f.write_str(&hash.text()),
+            Stored::Nothing => Ok(()),
+        }
     }
 }
 
@@ -132,6 +191,14 @@ pub enum HashError {
     /// Its parameters make each login too costly.
     #[error("the hash asks for more than 256 MiB or 64 passes per login")]
     TooCostly,
+    /// The algorithm is none of those that are known.
+    #[error(
+        "hashing_algorithm must be argon2id, rabbit_password_hashing_sha256 or rabbit_password_hashing_sha512"
+    )]
+    Algorithm,
+    /// It does not have the form that RabbitMQ gives it.
+    #[error("not the base64 of four bytes of salt and a digest, as RabbitMQ writes it")]
+    NotRabbit,
 }
 
 fn argon2id() -> Argon2<'static> {

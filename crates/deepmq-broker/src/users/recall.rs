@@ -43,6 +43,7 @@ impl fmt::Debug for RecallKey {
 }
 
 /// A password as it is remembered.
+#[derive(Clone)]
 pub(super) struct Digest([u8; 32]);
 
 impl Digest {

@@ -9,9 +9,9 @@ use deepmq_storage::seam::Random;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-use super::password::PasswordHash;
+use super::password::{Password, PasswordHash, Secret};
 use super::recall::{Digest, RecallKey};
-use super::user::{User, UserSpec};
+use super::user::User;
 
 /// All users of a broker, in memory. Shared by reference; a login locks it only to find its entry.
 #[derive(Debug)]
@@ -31,44 +31,36 @@ struct Entry {
 }
 
 impl Users {
-    /// A table of `specs`. Hashes every plain password, which takes tens of milliseconds each.
-    ///
-    /// # Errors
-    /// If a name is empty or too long, or given twice.
-    pub fn new(specs: Vec<UserSpec>, random: Arc<dyn Random>) -> Result<Self, UsersError> {
-        let key = RecallKey::draw(&*random);
-        let users = Self { entries: RwLock::default(), key, random };
-        for spec in specs {
-            let name = spec.name.clone();
-            if users.put(spec)? {
-                return Err(UsersError::Duplicate { name });
-            }
-        }
-        Ok(users)
+    /// A table of nobody.
+    pub fn new(random: Arc<dyn Random>) -> Self {
+        Self { entries: RwLock::default(), key: RecallKey::draw(&*random), random }
     }
 
-    /// Creates the user, or replaces the one of that name; says whether there was one. Hashing a plain password blocks for
-    /// tens of milliseconds. Who is logged in stays so.
-    ///
-    /// # Errors
-    /// If the name is empty or too long.
-    pub fn put(&self, spec: UserSpec) -> Result<bool, UsersError> {
-        let UserSpec { name, password, tags, vhosts, loopback_only } = spec;
-        if name.is_empty() || name.len() > Self::NAME_BYTES_MAX {
-            return Err(UsersError::Name { name });
-        }
-        let (hash, plain) = password.into_hash(&*self.random);
-        let recalled = OnceLock::new();
-        if let Some(plain) = plain {
-            recalled.get_or_init(|| self.key.digest(plain.expose()));
-        }
-        let user = Arc::new(User { name: name.clone(), tags, vhosts, loopback_only });
-        let entry = Arc::new(Entry { user, hash, recalled });
-        Ok(self.entries.write().insert(name, entry).is_some())
+    /// Hashes a plain password, which blocks for tens of milliseconds; the plain one comes along for [`Users::remember`].
+    pub fn hash(&self, password: Password) -> (PasswordHash, Option<Secret>) {
+        password.into_hash(&*self.random)
     }
 
-    /// Longest name in bytes: what a short string of AMQP can carry.
-    pub const NAME_BYTES_MAX: usize = 255;
+    /// Takes a user in, or changes it. Who is logged in stays so.
+    pub(crate) fn set(&self, user: User, hash: PasswordHash) {
+        let mut entries = self.entries.write();
+        let known = entries.get(&user.name).filter(|entry| entry.hash == hash);
+        let recalled = known.and_then(|entry| entry.recalled.get().cloned());
+        let recalled = recalled.map_or_else(OnceLock::new, OnceLock::from);
+        entries.insert(user.name.clone(), Arc::new(Entry { user: Arc::new(user), hash, recalled }));
+    }
+
+    /// Nobody logs in under this name any more.
+    pub(crate) fn remove(&self, name: &str) {
+        self.entries.write().remove(name);
+    }
+
+    /// Remembers the plain password of a hash, so that a first login need not be verified.
+    pub(crate) fn remember(&self, name: &str, hash: &PasswordHash, plain: &Secret) {
+        if let Some(entry) = self.entry(name).filter(|entry| entry.hash == *hash) {
+            entry.recalled.get_or_init(|| self.key.digest(plain.expose()));
+        }
+    }
 
     /// The user of that name, logged in or not.
     pub fn get(&self, name: &str) -> Option<Arc<User>> {
@@ -106,6 +98,10 @@ impl Users {
             .and_then(|entry| if entry.admits(loopback) { Ok(entry) } else { Err(AuthError::LoopbackOnly) });
         let entry = entry.inspect_err(|_| PasswordHash::verify_nothing(password))?;
         if !entry.hash.verify(password) {
+            // The time to a refusal must not tell how the password is stored.
+            if !entry.hash.is_slow(password) {
+                PasswordHash::verify_nothing(password);
+            }
             return Err(AuthError::WrongPassword);
         }
         entry.recalled.get_or_init(|| self.key.digest(password));
@@ -135,23 +131,6 @@ pub enum AuthError {
     /// The user may only log in from this machine, whatever the password.
     #[error("user can only connect via localhost")]
     LoopbackOnly,
-}
-
-/// Why a user is not taken into the table. Who configures it can mend it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UsersError {
-    /// The name is empty or too long.
-    #[error("user name {name:?} must have 1 to {} bytes", Users::NAME_BYTES_MAX)]
-    Name {
-        /// The name as given.
-        name: Name,
-    },
-    /// Two users were given the same name.
-    #[error("user {name:?} is given twice")]
-    Duplicate {
-        /// The name.
-        name: Name,
-    },
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A user: as it is configured and as it is once logged in.
 //!
-//! Owns what a user may do. Must not know how passwords are checked.
+//! Owns who it is. Must not know what it may do, or how passwords are checked.
 
 use deepmq_model::Name;
 
@@ -19,16 +19,25 @@ pub struct UserSpec {
     pub password: Password,
     /// RabbitMQ's tags, e.g. `administrator`; any word is allowed.
     pub tags: Vec<Name>,
-    /// The vhosts it may enter.
+    /// The vhosts in which it may do everything at first.
     pub vhosts: VhostAccess,
     /// Whether it may log in only from the machine the broker runs on.
     pub loopback_only: bool,
+    /// Whether it is made only when a broker starts for the first time, so that it stays away once it was deleted.
+    pub first_start_only: bool,
 }
 
 impl UserSpec {
-    /// A user without tags that may enter every vhost, from anywhere.
+    /// A user without tags that may do everything in every vhost, from anywhere.
     pub fn new(name: impl Into<Name>, password: Password) -> Self {
-        Self { name: name.into(), password, tags: Vec::new(), vhosts: VhostAccess::All, loopback_only: false }
+        Self {
+            name: name.into(),
+            password,
+            tags: Vec::new(),
+            vhosts: VhostAccess::All,
+            loopback_only: false,
+            first_start_only: false,
+        }
     }
 
     /// RabbitMQ's default user `guest`: an administrator with a well-known password, hence from loopback only.
@@ -37,17 +46,18 @@ impl UserSpec {
         Self {
             tags: vec!["administrator".into()],
             loopback_only: true,
+            first_start_only: true,
             ..Self::new("guest", Password::Known(Secret::new("guest"), hash))
         }
     }
 }
 
-/// The vhosts a user may enter.
+/// The vhosts in which a configured user gets the permission to do everything, when it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VhostAccess {
-    /// Every one, those created later included.
+    /// Every one there is then.
     All,
-    /// These by name, whether or not they exist.
+    /// These by name, as far as they exist.
     Only(Vec<Name>),
 }
 
@@ -58,21 +68,11 @@ pub struct User {
     pub name: Name,
     /// Its tags.
     pub tags: Vec<Name>,
-    /// The vhosts it may enter.
-    pub vhosts: VhostAccess,
     /// Whether it may log in only from the machine the broker runs on.
     pub loopback_only: bool,
 }
 
 impl User {
-    /// Whether the user may enter `vhost`.
-    pub fn may_access(&self, vhost: &str) -> bool {
-        match &self.vhosts {
-            VhostAccess::All => true,
-            VhostAccess::Only(names) => names.iter().any(|name| &**name == vhost),
-        }
-    }
-
     /// Whether the user carries `tag`.
     pub fn has_tag(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| &**own == tag)

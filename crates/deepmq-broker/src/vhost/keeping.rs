@@ -3,10 +3,11 @@
 //! Owns the rule what is durable: exchanges and queues declared so, and bindings between two of them. Must not know how it
 //! is written.
 
-use super::Vhost;
+use super::{DeleteIf, Vhost};
 use crate::durable::change::{Binding, Change, What};
 use crate::durable::{Durable, DurableError, Recovery};
 use crate::queue::{Queue, StoredAs};
+use crate::subscriber::Wakes;
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
 use deepmq_model::topology::{
@@ -16,10 +17,10 @@ use deepmq_model::topology::{
 use deepmq_storage::{Durability, Lsn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What was declared before the start belongs to no connection.
-const NOBODY: ConnectionId = ConnectionId(0);
+pub(super) const NOBODY: ConnectionId = ConnectionId(0);
 
 /// The durable side of a vhost.
 #[derive(Debug)]
@@ -27,11 +28,13 @@ pub(super) struct Keeping {
     pub(super) durable: Arc<Durable>,
     /// The last change that was journalled.
     last: AtomicU64,
+    /// The vhost is deleted: what happens to it now happened just before, and is kept nowhere.
+    closed: AtomicBool,
 }
 
 impl Keeping {
     pub(super) fn new(durable: Arc<Durable>) -> Self {
-        Self { durable, last: AtomicU64::new(0) }
+        Self { durable, last: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
 }
 
@@ -42,9 +45,39 @@ impl Vhost {
         self.keeping.as_ref().map(|keeping| Lsn(keeping.last.load(Relaxed)))
     }
 
+    fn open_keeping(&self) -> Option<&Keeping> {
+        self.keeping.as_ref().filter(|keeping| !keeping.closed.load(Relaxed))
+    }
+
+    /// A record of the journal tells changes that were not journalled one by one.
+    pub(super) fn kept_up_to(&self, lsn: Lsn) {
+        if let Some(keeping) = &self.keeping {
+            keeping.last.store(lsn.0, Relaxed);
+        }
+    }
+
+    /// Ends everything in a vhost that is being deleted: its queues drop their messages and tell their consumers. `record`
+    /// journals the end, given the numbers of its durable queues; nothing of the vhost is journalled after that.
+    pub(crate) fn close(&self, record: impl FnOnce(&[u64]) -> Option<Lsn>, wakes: &mut Wakes) -> Option<Lsn> {
+        let mut catalogue = self.write();
+        let numbers: Vec<_> = catalogue.queues.iter().flatten().filter_map(|queue| queue.number()).collect();
+        // Before the queues are told: their files may go once this is durable.
+        let lsn = record(&numbers);
+        if let (Some(keeping), Some(lsn)) = (&self.keeping, lsn) {
+            keeping.closed.store(true, Relaxed);
+            keeping.last.store(lsn.0, Relaxed);
+        }
+        let queues: Vec<_> = catalogue.topology.queues().map(|(id, _)| id).collect();
+        for id in queues {
+            // Without a condition nothing refuses it.
+            let _ = self.delete(&mut catalogue, id, DeleteIf::default(), |_| {}, wakes);
+        }
+        lsn
+    }
+
     /// How a new queue is known to the store; `declared` if it is durable.
     pub(super) fn stored_as(&self, declared: Option<&model::Queue>) -> Option<StoredAs> {
-        let number = self.keeping.as_ref()?.durable.new_number();
+        let number = self.open_keeping()?.durable.new_number();
         self.known_as(number, declared)
     }
 
@@ -56,7 +89,7 @@ impl Vhost {
 
     /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
     pub(super) fn keep(&self, changes: impl IntoIterator<Item = What>, deleted: &[u64]) {
-        let Some(keeping) = &self.keeping else { return };
+        let Some(keeping) = self.open_keeping() else { return };
         let changes: Vec<_> =
             changes.into_iter().map(|what| Change { vhost: self.name.clone(), what }).collect();
         if changes.is_empty() {
@@ -116,6 +149,8 @@ impl Vhost {
         let mut catalogue = self.write();
         let topology = &mut catalogue.topology;
         match what {
+            // It is no change of a vhost.
+            What::Registry(_) => return Ok(()),
             What::Exchange { name, spec } => topology.declare_exchange(&name, spec).map(drop)?,
             What::NoExchange { name } => topology.delete_exchange(&name, false).map(drop)?,
             What::Binding(binding) => topology
@@ -137,8 +172,9 @@ impl Vhost {
                     catalogue.set(id, Some(queue));
                     return Ok(());
                 }
+                let server_named = name.starts_with("amq.");
                 let spec =
-                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named: true, arguments };
+                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
                 let queue = self.kept_queue(topology.queue_spec(id), &name, number);
                 catalogue.set(id, Some(queue));
@@ -181,6 +217,9 @@ impl Binding {
     }
 }
 
+/// While messages are taken over, it is looked at what is to be paged out each time so much more memory is used.
+const LOOK_BYTES: usize = 4 * 1024 * 1024;
+
 /// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows. What memory
 /// does not hold is paged out on the way.
 pub(crate) fn give_back(
@@ -191,7 +230,7 @@ pub(crate) fn give_back(
     let known: BTreeMap<u64, &Arc<Queue>> =
         queues.iter().filter_map(|queue| Some((queue.number()?, queue))).collect();
     let mut kept = recovery.queues();
-    let (mut messages, mut paged) = (0, Ok(()));
+    let (mut messages, mut paged, mut look_at) = (0, Ok(()), LOOK_BYTES);
     recovery.replay(|number, position, message| {
         let Some(queue) = known.get(&number) else { return };
         let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
@@ -200,8 +239,10 @@ pub(crate) fn give_back(
         });
         queue.restore(position, message);
         messages += 1;
-        if durable.memory().surplus() > 0 && paged.is_ok() {
+        // Each look is at all queues.
+        if durable.memory().used() > look_at && paged.is_ok() {
             paged = durable.page_out(queues);
+            look_at = durable.memory().used() + LOOK_BYTES;
         }
     })?;
     match paged {
@@ -219,7 +260,7 @@ pub(crate) fn give_back(
         };
         kept.stored.before(kept.next).for_each(|range| queue.restore_stored(range));
         let (returned, fresh) = divide(&kept.messages, &kept.handed_out, !recovery.is_clean());
-        queue.restored(kept.next, returned, fresh);
+        queue.restored(kept.next, returned, fresh, &kept.returns);
     }
     Ok((messages, unknown))
 }

@@ -37,6 +37,8 @@ struct QueueSum {
     next: u64,
     settled: RangeSet,
     counts: BTreeMap<u64, u32>,
+    /// Handed out, it is not known how often.
+    handed_out: RangeSet,
     placed: Vec<Placed>,
 }
 
@@ -132,7 +134,7 @@ impl Sum {
             }
         }
         for (queue, sequence, count) in batch.counts() {
-            self.queue(queue).counts.insert(sequence, count);
+            self.queue(queue).counted(sequence, count);
         }
     }
 
@@ -140,7 +142,12 @@ impl Sum {
         let queue = self.queue(state.queue);
         queue.next = queue.next.max(state.next).max(state.settled.end());
         queue.settled.extend(&state.settled);
-        queue.counts.extend(state.counts);
+        for (sequences, count) in state.counts {
+            match count {
+                0 => queue.handed_out.insert(sequences),
+                _ => sequences.for_each(|sequence| queue.counted(sequence, count)),
+            }
+        }
     }
 
     /// The messages that lost records may have told.
@@ -172,6 +179,12 @@ impl Sum {
 }
 
 impl QueueSum {
+    /// A count only grows, so the largest is the last.
+    fn counted(&mut self, sequence: u64, count: u32) {
+        let known = self.counts.entry(sequence).or_default();
+        *known = count.max(*known);
+    }
+
     /// The sequences of which nothing is known between those placed last before a place of the journal and first after it.
     fn unknown_around<'s>(
         &self,
@@ -203,7 +216,9 @@ impl QueueSum {
             any
         });
         let settled = self.settled;
-        let counts = self.counts.into_iter().filter(|(sequence, _)| !settled.contains(*sequence)).collect();
+        let known = self.counts.into_iter().filter(|(sequence, _)| !settled.contains(*sequence));
+        let known = known.map(|(sequence, count)| (sequence..sequence + 1, count));
+        let counts = self.handed_out.iter().map(|sequences| (sequences, 0)).chain(known).collect();
         let state = QueueState { queue, next: self.next.max(in_segments.end()), settled, counts };
         (RecoveredQueue { state, in_journal, in_segments }, self.placed)
     }

@@ -37,7 +37,7 @@ impl Store {
                 self.release(std::slice::from_ref(state), frees, self.journal.appended());
                 continue;
             }
-            bytes += 24 + state.settled.iter().len() * 16 + state.counts.len() * 12;
+            bytes += 24 + state.settled.iter().len() * 16 + state.counts.len() * 20;
             journalled.push(state.clone());
             if bytes >= RECORD_BYTES {
                 lsn = Some(self.append_states(&journalled, frees)?);

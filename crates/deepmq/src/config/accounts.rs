@@ -2,8 +2,9 @@
 //!
 //! Owns their form in the file. Must not know how a password is hashed or checked.
 
-use deepmq_broker::users::{Password, PasswordHash, Secret, UserSpec, Users, VhostAccess};
+use deepmq_broker::users::{Password, PasswordHash, Secret, UserSpec, VhostAccess};
 use deepmq_model::Name;
+use deepmq_model::topology::NAME_BYTES_MAX;
 use serde::{Deserialize, Deserializer};
 
 /// One `[[user]]`.
@@ -68,7 +69,7 @@ fn names(texts: Vec<String>) -> Vec<Name> {
 
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
     let name = String::deserialize(deserializer)?;
-    if name.is_empty() || name.len() > Users::NAME_BYTES_MAX {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(serde::de::Error::custom("a name must have 1 to 255 bytes"));
     }
     Ok(name.into())

@@ -52,6 +52,10 @@ layer! {
         #[arg(long, value_name = "HOST:PORT|off")]
         amqp: Option<Listen>,
 
+        /// Import definitions, in RabbitMQ's JSON, from this file at every start
+        #[arg(long, value_name = "FILE")]
+        load_definitions: Option<PathBuf>,
+
         /// Threads that serve connections (default: one per core)
         #[arg(long, value_name = "N")]
         worker_threads: Option<ThreadCount>,
@@ -99,6 +103,10 @@ layer! {
         #[arg(long, value_name = "N", hide_short_help = true)]
         consumers_per_channel_max: Option<Count>,
 
+        /// Users, vhosts, permissions, policies and parameters together [default: 100000]
+        #[arg(long, value_name = "N", hide_short_help = true)]
+        registry_entries_max: Option<Count>,
+
         /// Queues of a vhost [default: 100000]
         #[arg(long, value_name = "N", hide_short_help = true)]
         queues_per_vhost_max: Option<Count>,
@@ -136,13 +144,13 @@ layer! {
         #[arg(long, value_name = "SIZE|PERCENT", hide_short_help = true)]
         ready_memory_bytes_max: Option<Memory>,
 
-        /// Free bytes on the data directory's disk below which publishers are blocked; 0 for none [default: 256MiB]
-        #[arg(long, value_name = "SIZE", hide_short_help = true)]
-        disk_free_bytes_min: Option<ByteSize>,
-
         /// Memory of messages before those needed last are paged out to disk [default: 128MiB]
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
         message_pool_bytes: Option<ByteSize>,
+
+        /// Free bytes on the data directory's disk below which publishers are blocked; 0 for none [default: 256MiB]
+        #[arg(long, value_name = "SIZE", hide_short_help = true)]
+        disk_free_bytes_min: Option<ByteSize>,
 
         /// Time for a connection's handshake [default: 10s]
         #[arg(long, value_name = "TIME", hide_short_help = true)]

@@ -92,7 +92,7 @@ fn every_default_the_help_names_is_the_default() {
         assert_eq!(config.broker.limits, untouched.broker.limits, "{flag}");
         compared += 1;
     }
-    assert_eq!(compared, 23);
+    assert_eq!(compared, 24);
 }
 
 #[test]

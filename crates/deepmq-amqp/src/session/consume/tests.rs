@@ -21,9 +21,11 @@ fn session() -> (Session, Arc<Queue>) {
     let vhost = broker.vhost("/").unwrap();
     let outbox = Outbox::new(1024 * 1024);
     let admission = broker.admit_connection(outbox.clone()).unwrap();
+    let guest = broker.users().get("guest");
     let mut session = Session::new(broker, outbox, ([127, 0, 0, 1], 1).into(), admission);
     let (queue, _) = vhost.declare_queue("q", QueueSpec::default(), session.id).unwrap();
     session.phase = Phase::Open;
+    session.user = guest;
     session.vhost = Some(vhost);
     session.channels.insert(CHANNEL, Channel::default());
     session.outbox.open_channel(CHANNEL);

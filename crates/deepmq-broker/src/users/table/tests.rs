@@ -5,14 +5,23 @@ use std::time::Instant;
 use deepmq_storage::seam::SeededRandom;
 
 use super::*;
-use crate::users::{Password, Secret, VhostAccess};
+use crate::users::UserSpec;
 
 fn plain(password: &str) -> Password {
     Password::Plain(Secret::new(password))
 }
 
 fn users(specs: Vec<UserSpec>) -> Users {
-    Users::new(specs, Arc::new(SeededRandom::new(1))).unwrap()
+    let users = Users::new(Arc::new(SeededRandom::new(1)));
+    specs.into_iter().for_each(|spec| put(&users, spec));
+    users
+}
+
+fn put(users: &Users, spec: UserSpec) {
+    let UserSpec { name, password, tags, loopback_only, .. } = spec;
+    let (hash, plain) = users.hash(password);
+    users.set(User { name: name.clone(), tags, loopback_only }, hash.clone());
+    plain.iter().for_each(|plain| users.remember(&name, &hash, plain));
 }
 
 #[test]
@@ -64,7 +73,7 @@ fn a_password_given_in_plain_is_known_from_the_start() {
 fn changing_the_password_drops_what_was_known_of_the_old_one() {
     let users = users(vec![UserSpec::new("ann", plain("old"))]);
     users.authenticate_slow("ann", b"old", true).unwrap();
-    assert_eq!(users.put(UserSpec::new("ann", plain("new"))), Ok(true));
+    put(&users, UserSpec::new("ann", plain("new")));
     assert_eq!(users.authenticate_fast("ann", b"old", true), None);
     assert_eq!(users.authenticate_slow("ann", b"old", true), Err(AuthError::WrongPassword));
     assert!(users.authenticate_slow("ann", b"new", true).is_ok());
@@ -100,26 +109,21 @@ fn a_stored_hash_serves_as_password() {
 }
 
 #[test]
-fn a_name_has_1_to_255_bytes_and_is_given_once() {
-    let hash = Password::Hash(PasswordHash::of(b"any", &SeededRandom::new(2)));
-    let table = |names: &[&str]| {
-        let specs = names.iter().map(|name| UserSpec::new(*name, hash.clone())).collect();
-        Users::new(specs, Arc::new(SeededRandom::new(1))).map(|_| ())
-    };
-    assert_eq!(table(&["a", &"b".repeat(254), &"b".repeat(255)]), Ok(()));
-    assert_eq!(table(&[""]), Err(UsersError::Name { name: "".into() }));
-    assert_eq!(table(&[&"b".repeat(256)]), Err(UsersError::Name { name: "b".repeat(256).into() }));
-    assert_eq!(table(&["a", "b", "a"]), Err(UsersError::Duplicate { name: "a".into() }));
+fn a_user_without_a_password_or_with_an_empty_one_does_not_log_in() {
+    let users = users(vec![UserSpec::new("ann", Password::Hash(PasswordHash::nothing()))]);
+    for password in ["", "any"] {
+        let refused = users.authenticate_slow("ann", password.as_bytes(), true);
+        assert_eq!(refused, Err(AuthError::WrongPassword), "{password}");
+    }
 }
 
 #[test]
-fn a_user_enters_the_vhosts_it_is_given() {
-    let may = |vhosts, vhost| {
-        let spec = UserSpec { vhosts, ..UserSpec::guest() };
-        users(vec![spec]).get("guest").unwrap().may_access(vhost)
-    };
-    assert!(may(VhostAccess::All, "any"));
-    assert!(may(VhostAccess::Only(vec!["/".into(), "blue".into()]), "blue"));
-    assert!(!may(VhostAccess::Only(vec!["/".into()]), "blue"));
-    assert!(!may(VhostAccess::Only(Vec::new()), "/"));
+fn a_change_that_keeps_the_password_keeps_what_is_known_of_it() {
+    let stored = PasswordHash::of(b"right", &SeededRandom::new(2));
+    let users = users(vec![UserSpec::new("ann", Password::Hash(stored.clone()))]);
+    users.authenticate_slow("ann", b"right", true).unwrap();
+    users.set(User { name: "ann".into(), tags: vec!["monitoring".into()], loopback_only: false }, stored);
+    assert!(users.authenticate_fast("ann", b"right", true).unwrap().has_tag("monitoring"));
+    users.remove("ann");
+    assert_eq!(users.authenticate_slow("ann", b"right", true), Err(AuthError::UnknownUser));
 }

@@ -363,10 +363,8 @@ impl DiskFile for SimFile {
 
     fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
         let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        self.change(
-            |length| length,
-            |inode| inode.apply(Change::Write { offset: range.start, bytes: vec![0; bytes] }),
-        )
+        let hole = Change::Write { offset: range.start, bytes: vec![0; bytes] };
+        self.change(|length| length, |inode| inode.apply(hole))
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {

@@ -125,8 +125,10 @@ impl Queue {
             }
             settled.insert(from..self.next);
         }
-        let counts =
-            self.live().filter_map(|(sequence, sent)| Some((sequence, sent.counts.last()?.1))).collect();
+        let counts = self.live();
+        let counts = counts
+            .filter_map(|(sequence, sent)| Some((sequence..sequence + 1, sent.counts.last()?.1)))
+            .collect();
         QueueState { queue, next: self.next, settled, counts }
     }
 }
@@ -476,7 +478,7 @@ impl Model {
                 let counted =
                     sent.counts.iter().rfind(|(lsn, _)| *lsn <= self.durable).map(|(_, count)| *count);
                 let known =
-                    found.state.counts.iter().find(|(at, _)| *at == sequence).map(|(_, count)| *count);
+                    found.state.counts.iter().find(|(at, _)| at.contains(&sequence)).map(|(_, count)| *count);
                 assert!(known >= counted, "{when}: {id}/{sequence} was counted {counted:?}, not {known:?}");
             }
         }

@@ -4,8 +4,8 @@
 
 use std::str::FromStr;
 
-use deepmq_broker::users::Users;
 use deepmq_model::Name;
+use deepmq_model::topology::NAME_BYTES_MAX;
 
 use super::{BadValue, deserialize_from_text};
 
@@ -17,7 +17,7 @@ impl FromStr for Label {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, BadValue> {
-        if text.is_empty() || text.len() > Users::NAME_BYTES_MAX {
+        if text.is_empty() || text.len() > NAME_BYTES_MAX {
             return Err(BadValue("write a name of 1 to 255 bytes"));
         }
         Ok(Self(text.into()))
