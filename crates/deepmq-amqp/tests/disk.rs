@@ -17,18 +17,20 @@ const BLOCKED: connection::Blocked<'_> = connection::Blocked { reason: "low on d
 const MIB: u64 = 1 << 20;
 
 /// Journal files of two MiB, so that a disk is full soon.
-async fn start_in(seam: Seam, dir: &Path, free_bytes_min: u64) -> TestBroker {
+async fn start_in(seam: Seam, dir: &Path, free_bytes_min: u64, pool: u64) -> TestBroker {
     TestBroker::start_on(seam, |config| {
         config.data_dir = Some(dir.to_owned());
         config.limits.disk_free_bytes_min = free_bytes_min;
         config.storage.journal_file_bytes = 2 * MIB;
+        config.storage.segment_bytes = MIB;
+        config.limits.message_pool_bytes = usize::try_from(pool).unwrap();
     })
     .await
 }
 
 async fn start(disk: &SimDisk, free_bytes_min: u64) -> TestBroker {
     let seam = Seam { disk: Arc::new(disk.clone()), ..Seam::real() };
-    start_in(seam, Path::new("/data"), free_bytes_min).await
+    start_in(seam, Path::new("/data"), free_bytes_min, 128 * MIB).await
 }
 
 fn alarm(broker: &TestBroker) -> bool {
@@ -138,7 +140,7 @@ async fn what_finds_no_space_at_all_waits_and_is_confirmed_once_there_is() {
     publish(&mut other, "late").await;
     other.expect(0, BLOCKED).await;
     let journal = broker.broker().durable().unwrap().journal().clone();
-    assert!(journal.durable() < journal.appended());
+    until(|| journal.is_short() && journal.durable() < journal.appended()).await;
     disk.set_free_bytes(16 * MIB);
     peer.expect(1, confirm(1)).await;
     other.expect(0, connection::Unblocked {}).await;
@@ -172,6 +174,24 @@ async fn a_broker_starts_on_a_full_disk_and_lets_consumers_drain_it() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_that_fills_the_disk_is_drained_whole_and_that_is_the_space_to_go_on() {
+    let disk = SimDisk::new();
+    disk.set_free_bytes(40 * MIB);
+    let seam = Seam { disk: Arc::new(disk.clone()), ..Seam::real() };
+    // With a pool that is soon full, so that messages are paged out.
+    let broker = start_in(seam, Path::new("/data"), 4 * MIB, MIB).await;
+    let (mut peer, mut consumer) = (publisher(&broker).await, broker.peer().await);
+    let confirmed = publish_until_blocked(&mut peer).await;
+    assert!(confirmed > 1000, "{confirmed}");
+    // Somebody else takes the rest.
+    disk.set_free_bytes(0);
+    let drained = drain(&mut consumer).await;
+    peer.expect(0, connection::Unblocked {}).await;
+    peer.expect(1, confirm(confirmed as u64 + 1)).await;
+    assert_eq!(drained + drain(&mut consumer).await, confirmed + 1);
+}
+
 /// A file system in memory of its own, with 12 MiB; gone when dropped.
 struct SmallDisk(TempDir);
 
@@ -203,7 +223,7 @@ impl SmallDisk {
     }
 
     async fn broker(&self, free_bytes_min: u64) -> TestBroker {
-        start_in(Seam::real(), &self.data(), free_bytes_min).await
+        start_in(Seam::real(), &self.data(), free_bytes_min, 4 * MIB).await
     }
 }
 
@@ -238,11 +258,11 @@ async fn on_a_real_small_disk_publishers_are_blocked_and_all_that_was_confirmed_
     publish(&mut peer, "late").await;
     peer.expect(0, BLOCKED).await;
     let mut consumer = broker.peer().await;
-    assert_eq!(drain(&mut consumer).await, confirmed + 1);
+    let drained = drain(&mut consumer).await;
     // What was drained is given up, and that is the space to go on.
     peer.expect(0, connection::Unblocked {}).await;
     peer.expect_quiet(1).await;
-    assert_eq!(drain(&mut consumer).await, 1);
+    assert_eq!(drained + drain(&mut consumer).await, confirmed + 2);
     consumer.expect_quiet(1).await;
     drop((peer, consumer));
     broker.stop().await;
@@ -257,9 +277,9 @@ async fn on_a_real_small_disk_without_a_least_no_space_is_no_failure() {
     let (mut peer, mut consumer) = (publisher(&broker).await, broker.peer().await);
     let filler = disk.fill();
     let confirmed = publish_until_blocked(&mut peer).await;
-    assert_eq!(drain(&mut consumer).await, confirmed);
+    let drained = drain(&mut consumer).await;
     std::fs::remove_file(filler).unwrap();
     peer.expect(0, connection::Unblocked {}).await;
     peer.expect(1, confirm(confirmed as u64 + 1)).await;
-    assert_eq!(drain(&mut consumer).await, 1);
+    assert_eq!(drained + drain(&mut consumer).await, confirmed + 1);
 }

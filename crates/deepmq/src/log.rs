@@ -39,9 +39,6 @@ The lines:
   {\"type\":\"msg\",\"vhost\":\"/\",\"queue\":\"q\",\"seq\":7,\"exchange\":\"\",\"routing_key\":\"q\",
    \"properties\":{\"delivery_mode\":2},\"data\":\"aGk=\",\"checksum\":\"crc32c:f59dd9c2\"}
   {\"type\":\"del\",\"vhost\":\"/\",\"queue\":\"q\",\"seq\":6}
-A segment's block is a line of type \"block\" with its sequence numbers, \"seq\" to before \"end\", how many
-messages are in it and how many of them are \"live\".
-
 The checksum is that of the body. AMQP's text that is no UTF-8 is {\"base64\":\"...\"}. A queue whose name is
 lost is null and has its \"number\".
 

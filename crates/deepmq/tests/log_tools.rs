@@ -23,6 +23,10 @@ struct Serving(Child, String);
 
 impl Serving {
     fn start(dir: &TempDir) -> Self {
+        Self::start_with(dir, &[])
+    }
+
+    fn start_with(dir: &TempDir, arguments: &[&str]) -> Self {
         let config = dir.path().join("deepmq.toml");
         std::fs::write(&config, "[[vhost]]\nname = '/'\n[[vhost]]\nname = 'blue'\n").unwrap();
         let mut child = deepmq()
@@ -30,6 +34,7 @@ impl Serving {
             .arg(config)
             .arg("--data-dir")
             .arg(data(dir))
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -184,6 +189,45 @@ async fn damage_is_told_with_queue_sequences_and_file_and_exit_code_1_and_nothin
     assert!(damage.contains(path), "{damage}");
     assert!(damage.contains("queue 'orders' in vhost '/' may have lost 2..4"), "{damage}");
     assert_eq!(std::fs::read(&journal).unwrap(), bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_in_segments_are_checked_and_dumped_like_those_in_the_journal() {
+    let dir = TempDir::new().unwrap();
+    let broker = Serving::start_with(&dir, &["--message-pool-bytes", "1MiB"]);
+    let (_connection, channel) = broker.channel("%2f").await;
+    declare(&channel, "deep").await;
+    for n in 0..40_u8 {
+        publish(&channel, "deep", &vec![n; 100_000], persistent()).await;
+    }
+    for n in 0..3 {
+        let got = channel.basic_get("deep".into(), BasicGetOptions { no_ack: true }).await.unwrap();
+        assert_eq!(got.unwrap().data[0], n);
+    }
+    let check = |lines: &[Value]| {
+        let live: Vec<_> =
+            lines.iter().filter(|line| line["type"] == "msg").map(|line| &line["seq"]).collect();
+        assert_eq!(live, (3..40).collect::<Vec<_>>(), "{} lines", lines.len());
+        assert!(
+            lines.iter().filter(|line| line["type"] == "del").all(|line| line["seq"].as_u64().unwrap() < 3)
+        );
+    };
+    let mut lines = dump(&data(&dir), &["--queue", "deep"]);
+    lines.sort_by_key(|line| line["seq"].as_u64());
+    check(&lines);
+    // The journal goes on to its second file; what is needed of the first moves to segments.
+    declare(&channel, "bulk").await;
+    for _ in 0..64 {
+        publish(&channel, "bulk", &vec![0; 1 << 20], persistent()).await;
+    }
+    channel.queue_delete("bulk".into(), QueueDeleteOptions::default()).await.unwrap();
+    broker.stop();
+    let (code, out, err) = log("verify", &data(&dir), &[]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(!out.contains(" 0 blocks"), "{out}");
+    let mut lines = dump(&data(&dir), &[]);
+    lines.sort_by_key(|line| line["seq"].as_u64());
+    check(&lines);
 }
 
 #[test]

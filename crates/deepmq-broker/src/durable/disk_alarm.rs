@@ -16,6 +16,8 @@ pub struct DiskAlarm {
     free_bytes_min: u64,
     free_bytes: AtomicU64,
     low: AtomicBool,
+    /// Something was not done for want of space.
+    full: AtomicBool,
     journal: Arc<Journal>,
     over: Notify,
 }
@@ -26,6 +28,7 @@ impl DiskAlarm {
             free_bytes_min,
             free_bytes: AtomicU64::new(u64::MAX),
             low: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             journal: store.journal().clone(),
             over: Notify::new(),
         };
@@ -33,9 +36,19 @@ impl DiskAlarm {
         Arc::new(alarm)
     }
 
-    /// Whether publishers must pause: less than the least is free, or the journal has no room to go on.
+    /// Whether publishers must pause: less than the least is free, or something finds no space, the journal above all.
     pub fn is_on(&self) -> bool {
-        self.low.load(Relaxed) || self.journal.is_short()
+        self.low.load(Relaxed) || self.full.load(Relaxed) || self.journal.is_short()
+    }
+
+    /// Whether there is too little to move what is needed of a journal file elsewhere: such a file is kept.
+    pub(super) fn is_cramped(&self, store: &Store) -> bool {
+        self.is_on() && (self.journal.is_short() || self.free_bytes() < store.options().journal_file_bytes)
+    }
+
+    /// Notes whether something was not done for want of space when it was last tried.
+    pub(super) fn note_full(&self, full: bool) {
+        self.full.store(full, Relaxed);
     }
 
     /// Bytes that were free when it was last looked at.

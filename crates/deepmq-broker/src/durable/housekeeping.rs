@@ -55,7 +55,7 @@ impl Housekeeper {
                 bell.pager().wait(ROUND_INTERVAL);
                 let Some(durable) = durable.upgrade() else { return };
                 durable.disk.look(&durable.store);
-                if let Err(error) = round_with_reserve(&durable, &house, &mut segments) {
+                if let Err(error) = round(&durable, &house, &mut segments) {
                     // The broker stops for the failure itself, which all who wait for the journal are told.
                     tracing::error!(%error, "housekeeping has ended");
                     return;
@@ -81,49 +81,45 @@ impl Drop for Housekeeper {
     }
 }
 
-/// A round; if it finds no space, again at once with the space that is kept for that. What finds none then is done in a
-/// later round.
-fn round_with_reserve(
-    durable: &Durable,
-    house: &impl House,
-    segments: &mut Segments,
-) -> Result<(), AppendError> {
-    let Some(failure) = without_space(round(durable, house, segments))? else { return Ok(()) };
-    tracing::debug!(%failure, "housekeeping uses the space that is kept for it");
-    durable.store.use_reserve()?;
-    without_space(round(durable, house, segments)).map(drop)
-}
-
-/// The failure, if it is but for want of space.
-fn without_space(outcome: Result<(), AppendError>) -> Result<Option<StorageFailure>, AppendError> {
-    match outcome {
-        Ok(()) => Ok(None),
-        Err(AppendError::Failed(failure)) if failure.is_out_of_space() => Ok(Some(failure)),
-        Err(error) => Err(error),
-    }
-}
-
 fn round(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
     let journal = durable.journal();
     journal.make_room()?;
-    let disk_is_low = durable.disk.is_on();
-    if !disk_is_low {
+    if !durable.disk.is_on() {
         durable.store.keep_reserve()?;
     }
     if journal.durable() < journal.appended() {
         journal.request_sync();
     }
-    // Publishers wait while the disk is low, so that memory does not grow.
-    if durable.memory().surplus() > 0 && !disk_is_low {
-        match page_out(durable, &house.queues()) {
-            // What follows makes room.
-            Err(failure) if failure.is_out_of_space() => {}
-            paged => paged?,
-        }
+    let mut full = false;
+    if durable.memory().surplus() > 0 {
+        full |= finds_no_space(page_out(durable, &house.queues()).map_err(AppendError::from))?;
     }
+    if finds_no_space(give_up(durable, house, segments))? {
+        // At once, before anybody else takes it.
+        durable.store.use_reserve()?;
+        full |= finds_no_space(give_up(durable, house, segments))?;
+    }
+    durable.disk.note_full(full);
+    Ok(())
+}
+
+/// Gives up files that are needed no more.
+fn give_up(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
     durable.remove_forgotten()?;
     segments.reclaim(durable, house)?;
     reclaim::journal(durable, house)
+}
+
+/// Whether something was not done for want of space; it is done in a later round.
+fn finds_no_space(outcome: Result<(), AppendError>) -> Result<bool, AppendError> {
+    match outcome {
+        Ok(()) => Ok(false),
+        Err(AppendError::Failed(failure)) if failure.is_out_of_space() => {
+            tracing::debug!(%failure, "housekeeping waits for space");
+            Ok(true)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Pages out until the pool is used as it should: the queues with most in memory first.

@@ -245,7 +245,13 @@ pub(crate) fn give_back(
             look_at = durable.memory().used() + LOOK_BYTES;
         }
     })?;
-    paged?;
+    match paged {
+        // Then they stay in memory.
+        Err(failure) if failure.is_out_of_space() => {
+            tracing::warn!(%failure, "the messages of the journal are not paged out");
+        }
+        paged => paged?,
+    }
     let mut unknown = Vec::new();
     for (number, mut kept) in kept {
         let Some(queue) = known.get(&number) else {

@@ -147,6 +147,7 @@ layer! {
         /// Memory of messages before those needed last are paged out to disk [default: 128MiB]
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
         message_pool_bytes: Option<ByteSize>,
+
         /// Free bytes on the data directory's disk below which publishers are blocked; 0 for none [default: 256MiB]
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
         disk_free_bytes_min: Option<ByteSize>,

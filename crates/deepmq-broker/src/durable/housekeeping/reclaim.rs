@@ -31,7 +31,7 @@ pub(super) fn journal(durable: &Durable, house: &impl House) -> Result<(), Appen
 pub(in crate::durable) fn put_in_order(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
     let journal = durable.journal();
     // On a full disk there is no room to put anything elsewhere.
-    while durable.store.oldest().is_some() && !journal.is_short() {
+    while durable.store.oldest().is_some() && !durable.disk.is_on() {
         journal.request_sync();
         journal.wait(journal.appended(), Durability::Fsync)?;
         let before = durable.store.journal_bytes();
@@ -50,12 +50,13 @@ fn reclaim_oldest(durable: &Durable, house: &impl House) -> Result<bool, AppendE
     let store = &durable.store;
     let Some(Reclaim { file, queues: blockers, topology }) = store.oldest() else { return Ok(false) };
     let queues = kept(house.queues());
+    let cramped = durable.disk.is_cramped(store);
     let (mut few, mut sum) = (Vec::new(), 0);
     for blocker in &blockers {
         let Some(queue) = queues.get(&blocker.queue) else { continue };
         let end = Position(blocker.placed_end);
         let bytes = queue.unstored_bytes(end, PLACED_AGAIN_BYTES_MAX);
-        if bytes > 0 && durable.journal().is_short() {
+        if bytes > 0 && cramped {
             // There is no room to write it anywhere else.
             return Ok(false);
         }
