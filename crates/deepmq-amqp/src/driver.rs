@@ -5,13 +5,13 @@
 mod input;
 mod pace;
 
+use crate::goal::Reached;
 use crate::outbox::{Outbox, Outgoing};
 use crate::session::{Login, LoginOutcome, Next, Session};
 use deepmq_broker::Broker;
 use deepmq_broker::queue::Queue;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::ConsumerId;
-use deepmq_storage::Durability;
 use input::Input;
 use pace::Pace;
 use std::future::{Future, poll_fn};
@@ -139,7 +139,7 @@ impl Driver {
         }
         self.poll_timer(cx)?;
         self.poll_login(cx);
-        self.poll_memory(cx);
+        self.poll_room(cx);
         self.poll_durable(cx);
         self.poll_paged_in(cx);
         let read = match self.session.next() {
@@ -235,12 +235,15 @@ impl Driver {
         self.input.again(|bytes| session.handle(bytes));
     }
 
-    fn poll_memory(&mut self, cx: &mut Context<'_>) {
+    fn poll_room(&mut self, cx: &mut Context<'_>) {
         if !self.session.is_stalled() {
             return;
         }
-        let memory = self.shared.broker.memory().clone();
-        let free = self.free.get_or_insert_with(|| Box::pin(async move { memory.until_free().await }));
+        let broker = &self.shared.broker;
+        let free = self.free.get_or_insert_with(|| {
+            let broker = broker.clone();
+            Box::pin(async move { broker.until_publishing().await })
+        });
         if free.as_mut().poll(cx).is_ready() {
             self.free = None;
             self.session.handle_unblocked();
@@ -264,12 +267,19 @@ impl Driver {
     fn poll_durable(&mut self, cx: &mut Context<'_>) {
         let Some(durable) = self.shared.broker.durable() else { return };
         let journal = durable.journal();
-        while let Some(lsn) = self.session.waits_for() {
-            match journal.poll(lsn, Durability::Fsync, cx.waker()) {
-                Poll::Pending => return,
-                Poll::Ready(Ok(())) => self.session.handle_durable(journal.durable()),
-                Poll::Ready(Err(failure)) => return self.session.handle_storage_failure(&failure),
+        loop {
+            let mut reached = false;
+            for goal in self.session.waits_for().iter() {
+                match journal.poll(goal.lsn, goal.durability, cx.waker()) {
+                    Poll::Pending => {}
+                    Poll::Ready(Ok(())) => reached = true,
+                    Poll::Ready(Err(failure)) => return self.session.handle_storage_failure(&failure),
+                }
             }
+            if !reached {
+                return;
+            }
+            self.session.handle_durable(Reached::of(journal));
         }
     }
 

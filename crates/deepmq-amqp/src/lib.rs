@@ -9,6 +9,7 @@
 
 pub mod codec;
 mod driver;
+mod goal;
 mod listener;
 mod outbox;
 mod session;

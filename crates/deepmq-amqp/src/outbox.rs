@@ -12,13 +12,13 @@ pub(crate) use channel::{NewConsumer, OutChannel, OutConsumer};
 pub(crate) use outgoing::{Outgoing, Part};
 
 use crate::codec::{deliver, frame, method::basic};
+use crate::goal::{Goal, Reached};
 use deepmq_broker::connection::{ChannelInfo, ConnectionControl};
 use deepmq_broker::message::{Body, Delivery, MessageRef};
 use deepmq_broker::queue::{Queue, Settlements};
 use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
 use deepmq_broker::traffic::{MessageCounts, Traffic};
 use deepmq_model::queue::ConsumerId;
-use deepmq_storage::Lsn;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -50,7 +50,7 @@ pub(crate) struct State {
     pub(crate) frames: Frames,
     channels: HashMap<u16, OutChannel>,
     /// Answers that wait for the journal: where they begin in the buffer, and for what. All behind one waits too.
-    gates: VecDeque<(usize, Lsn)>,
+    gates: VecDeque<(usize, Goal)>,
     /// Consumers that were refused room, to be resumed.
     starved: Vec<(Arc<Queue>, ConsumerId)>,
     waker: Option<Waker>,
@@ -180,25 +180,25 @@ impl Outbox {
         }
     }
 
-    /// Appends frames that are not sent before `lsn` is durable, and so what is appended later.
-    pub(crate) fn write_after(&self, lsn: Lsn, write: impl FnOnce(&mut Frames)) {
+    /// Appends frames that are not sent before `goal` is met, and so what is appended later.
+    pub(crate) fn write_after(&self, goal: Goal, write: impl FnOnce(&mut Frames)) {
         let mut state = self.state.lock();
         if !state.closed {
             let at = state.frames.buf.len();
-            state.gates.push_back((at, lsn));
+            state.gates.push_back((at, goal));
             write(&mut state.frames);
         }
     }
 
     /// What the first waiting answer waits for.
-    pub(crate) fn waits_for(&self) -> Option<Lsn> {
-        self.state.lock().gates.front().map(|&(_, lsn)| lsn)
+    pub(crate) fn waits_for(&self) -> Option<Goal> {
+        self.state.lock().gates.front().map(|&(_, goal)| goal)
     }
 
-    /// Lets go of answers that waited for what is durable now.
-    pub(crate) fn release(&self, durable: Lsn) {
+    /// Lets go of answers that waited for what is reached now.
+    pub(crate) fn release(&self, reached: Reached) {
         let gates = &mut self.state.lock().gates;
-        while gates.front().is_some_and(|&(_, lsn)| lsn <= durable) {
+        while gates.front().is_some_and(|&(_, goal)| reached.meets(goal)) {
             gates.pop_front();
         }
     }
@@ -284,11 +284,12 @@ impl Subscriber for Outbox {
         let Some(id) = channel.consumer_id(consumer.index) else { return 0 };
         let room =
             self.bytes_max.saturating_sub(frames.len()).div_ceil(message_bytes + DELIVERY_OVERHEAD_BYTES);
+        let room = u32::try_from(room).unwrap_or(u32::MAX).saturating_sub(channel.reserved());
         if room == 0 {
             starved.push((queue.clone(), id));
             return 0;
         }
-        channel.reserve(consumer.index, want.min(u32::try_from(room).unwrap_or(u32::MAX)))
+        channel.reserve(consumer.index, want.min(room))
     }
 
     fn release(&self, consumer: ConsumerKey, unused: u32) {
@@ -314,7 +315,8 @@ impl Subscriber for Outbox {
             };
             frames.delivery(&head, delivery.message.body);
         }
-        channel.count_delivered(consumer.index, count, redelivered);
+        channel.delivered(count);
+        channel.count_delivered(consumer.index, count.into(), redelivered);
     }
 
     fn cancelled(&self, consumer: ConsumerKey) {

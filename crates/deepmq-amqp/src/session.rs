@@ -32,6 +32,7 @@ pub(crate) use login::{Login, LoginOutcome};
 
 use crate::codec::method::{self, basic, exchange, queue};
 use crate::codec::{Frame, Method, MethodError, MethodId, ReplyCode, frame, frame::Kind};
+use crate::goal::{Goal, Goals, Reached};
 use crate::outbox::Outbox;
 use crate::translate;
 use access::Permits;
@@ -43,7 +44,7 @@ use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::users::User;
 use deepmq_broker::{Broker, Vhost};
 use deepmq_model::{Name, Table};
-use deepmq_storage::{Lsn, StorageFailure};
+use deepmq_storage::StorageFailure;
 use hashbrown::HashMap;
 use held::Held;
 use publish::Batch;
@@ -131,8 +132,8 @@ pub(crate) struct Session {
     stall: Stall,
     held: Held,
     confirming: Confirming,
-    /// The disk does not keep up: nothing is read before this is durable.
-    disk_behind: Option<Lsn>,
+    /// The disk does not keep up: nothing is read before it has come so far.
+    disk_behind: Option<Goal>,
     /// The message that was asked for last is read from disk: nothing is taken before it is there.
     paged_out: Option<Arc<Queue>>,
     /// Something was published since the driver asked.
@@ -241,8 +242,7 @@ impl Session {
     /// Looks at what was gathered from this read.
     fn finish_read(&mut self, input: &[u8]) {
         self.flush_acks();
-        // What waits for the journal here waits in `confirming`.
-        let _ = self.flush_batch(input);
+        self.flush_batch(input);
         self.wakes.wake();
     }
 
@@ -267,17 +267,17 @@ impl Session {
         self.take_parked();
     }
 
-    /// What something that was done must be durable up to before the client is told.
-    pub(crate) fn waits_for(&self) -> Option<Lsn> {
+    /// How far the journal must come before the client is told something, or heard again.
+    pub(crate) fn waits_for(&self) -> Goals {
         let (confirm, answer) = (self.confirming.waits_for(), self.outbox.waits_for());
-        confirm.into_iter().chain(answer).chain(self.disk_behind).min()
+        confirm.into_iter().chain(answer).chain(self.disk_behind).collect()
     }
 
-    /// Everything up to `durable` is.
-    pub(crate) fn handle_durable(&mut self, durable: Lsn) {
-        self.disk_behind = self.disk_behind.filter(|&lsn| lsn > durable);
-        self.outbox.release(durable);
-        self.confirming.release(durable, &self.outbox);
+    /// The journal has come so far.
+    pub(crate) fn handle_durable(&mut self, reached: Reached) {
+        self.disk_behind = self.disk_behind.filter(|&goal| !reached.meets(goal));
+        self.outbox.release(reached);
+        self.confirming.release(reached, &self.outbox);
     }
 
     /// Nothing becomes durable any more.

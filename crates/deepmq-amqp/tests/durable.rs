@@ -1,10 +1,17 @@
 //! What survives a stop: durable topology and persistent messages, and nothing else.
 
 use deepmq_amqp::codec::method::{basic, exchange, queue, tx};
+use deepmq_broker::message::Delivery;
+use deepmq_broker::queue::Fetched;
+use deepmq_broker::subscriber::Wakes;
 use deepmq_model::message::Properties;
+use deepmq_storage::seam::{Seam, SimDisk};
 use deepmq_testkit::{RawPeer, TestBroker};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 async fn start(dir: &Path) -> TestBroker {
     TestBroker::start_with(|config| config.data_dir = Some(dir.to_owned())).await
@@ -182,4 +189,104 @@ async fn a_commit_is_answered_once_its_messages_are_synced() {
     }
     peer.close().await;
     broker.stop().await;
+}
+
+async fn start_on(disk: &SimDisk) -> TestBroker {
+    let seam = Seam { disk: Arc::new(disk.clone()), ..Seam::real() };
+    TestBroker::start_on(seam, |config| {
+        config.data_dir = Some("/data".into());
+        config.storage.journal_file_bytes = 256 * 1024;
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_commit_is_all_or_nothing_wherever_the_machine_stops() {
+    let disk = SimDisk::new();
+    let broker = start_on(&disk).await;
+    let mut peer = broker.peer().await;
+    for name in ["from", "one", "other"] {
+        peer.declare_with(1, durable(name)).await;
+    }
+    peer.select_tx(1).await;
+    for body in ["1", "2", "3"] {
+        publish(&mut peer, "", "from", 2, body).await;
+    }
+    peer.call(1, tx::Commit {}).await;
+    for _ in 0..3 {
+        let got = peer.get(1, "from", false).await.unwrap();
+        peer.ack(1, got.get_ok.delivery_tag, false).await;
+        publish(&mut peer, "", "one", 2, "moved").await;
+        publish(&mut peer, "", "other", 2, &"moved".repeat(1000)).await;
+    }
+    peer.send(1, tx::Commit {}).await;
+    let mut survivors: Vec<_> = (0..16).map(|seed| (disk.crash(seed), false)).collect();
+    assert_eq!(peer.method(1).await, tx::CommitOk {}.into());
+    survivors.extend((0..16).map(|seed| (disk.crash(seed), true)));
+    for (survivor, answered) in &survivors {
+        let broker = start_on(survivor).await;
+        let ready = ["from", "one", "other"].map(|name| broker.depth(name).ready);
+        assert!(
+            ready == [0, 3, 3] || (ready == [3, 0, 0] && !answered),
+            "{ready:?} after an answer: {answered}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_publishes_and_settles_nothing() {
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let (mut peer, mut other) = (broker.peer().await, broker.peer().await);
+    peer.declare_with(1, durable("q")).await;
+    peer.declare_exchange(1, "goes", "fanout").await;
+    publish(&mut peer, "", "q", 2, "there").await;
+    peer.select_tx(1).await;
+    let got = peer.get(1, "q", false).await.unwrap();
+    peer.ack(1, got.get_ok.delivery_tag, false).await;
+    publish(&mut peer, "", "q", 2, "first").await;
+    publish(&mut peer, "goes", "", 2, "nowhere").await;
+    peer.expect_quiet(1).await;
+    other.call(1, exchange::Delete { exchange: "goes", ..Default::default() }).await;
+    peer.refused(tx::Commit {}, 404, "NOT_FOUND - no exchange 'goes' in vhost '/'").await;
+    assert_eq!(drain(&mut other, "q").await, [("there".to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn how_often_a_message_came_back_is_known_after_a_stop_and_after_a_crash() {
+    let disk = SimDisk::new();
+    let broker = start_on(&disk).await;
+    let mut peer = broker.peer().await;
+    peer.declare_with(1, durable("q")).await;
+    for body in ["often", "never"] {
+        publish(&mut peer, "", "q", 2, body).await;
+    }
+    for _ in 0..3 {
+        let got = peer.get(1, "q", false).await.unwrap();
+        let nack = basic::Nack { delivery_tag: got.get_ok.delivery_tag, requeue: true, ..Default::default() };
+        peer.send(1, nack).await;
+    }
+    peer.expect_quiet(1).await;
+    let journal = broker.broker().durable().unwrap().journal().clone();
+    let synced = async {
+        while journal.durable() < journal.appended() {
+            journal.request_sync();
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), synced).await.unwrap();
+    let crashed = disk.image();
+    peer.close().await;
+    broker.stop().await;
+    for (disk, redelivered) in [(&crashed, [true, true]), (&disk, [true, false])] {
+        let queue = start_on(disk).await.queue("q").unwrap();
+        let next = || {
+            let take = |delivery: Delivery<'_>, _| (delivery.returns, delivery.redelivered);
+            queue.fetch(true, take, &mut Wakes::default())
+        };
+        assert_eq!(
+            [next(), next()],
+            [Fetched::Message((3, redelivered[0])), Fetched::Message((0, redelivered[1]))]
+        );
+    }
 }

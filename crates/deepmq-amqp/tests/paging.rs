@@ -52,7 +52,7 @@ async fn publish(peer: &mut RawPeer, queue: &str, numbers: std::ops::Range<usize
 /// What a queue has in memory, once what is too much has been paged out.
 async fn settled_bytes(broker: &TestBroker, queue: &str) -> usize {
     let eased = async {
-        while broker.broker().memory().used() >= POOL_BYTES / 4 * 3 {
+        while broker.broker().memory().used() >= POOL_BYTES / 2 {
             sleep(Duration::from_millis(5)).await;
         }
     };

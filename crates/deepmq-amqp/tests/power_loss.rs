@@ -58,6 +58,11 @@ impl Numbered {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
+
+    fn one_of<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
+        let at = self.below(N as u64);
+        *(0..).zip(&choices).find(|(index, _)| *index == at).expect("there is a choice").1
+    }
 }
 
 async fn publish(peer: &mut RawPeer, queue: &str, number: u64, len: usize) {
@@ -84,9 +89,9 @@ async fn work(broker: &TestBroker, shared: &Shared, seed: u64) {
     for _ in 0..STEPS {
         let (mut sent, confirmed) = (Vec::new(), next);
         for _ in 0..random.below(BURST) {
-            let queue = QUEUES[usize::try_from(random.below(3)).unwrap()];
-            let len = if random.below(20) == 0 { 9000 } else { 10 + random.below(800) };
-            publish(&mut peer, queue, next, usize::try_from(len).unwrap()).await;
+            let queue = random.one_of(QUEUES);
+            let len = if random.below(20) == 0 { 9000 } else { random.one_of([10, 100, 300, 800]) };
+            publish(&mut peer, queue, next, len).await;
             sent.push((queue, next));
             next += 1;
         }

@@ -16,7 +16,7 @@ pub(crate) use block::Page;
 use deepmq_model::queue::{Position, Run};
 pub(crate) use packed::Packed;
 pub use packed::decode_page;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub(crate) struct Backlog {
     /// Blocks with needed messages that are not in memory, and how many of these messages there are.
     out: usize,
     live_out: u64,
+    /// How often messages came back, of those that did.
+    returns: BTreeMap<u64, u32>,
     account: Account,
 }
 
@@ -55,6 +57,7 @@ impl Backlog {
             bytes: 0,
             out: 0,
             live_out: 0,
+            returns: BTreeMap::new(),
             account: Account::new(memory),
         }
     }
@@ -89,8 +92,8 @@ impl Backlog {
                     block.hollow();
                 }
                 self.bytes = self.bytes + block.bytes() - before;
-                self.blocks.push_back(block);
-                block = Block::new(at, size.count, size.bytes);
+                let next = block.next(at, size);
+                self.blocks.push_back(std::mem::replace(&mut block, next));
                 before = 0;
             }
             block.push(&message);
@@ -113,8 +116,11 @@ impl Backlog {
 
     /// The messages of several runs, in order.
     pub(crate) fn deliveries<'a>(&'a self, runs: &'a [(Run, bool)]) -> impl Iterator<Item = Delivery<'a>> {
-        runs.iter().flat_map(|&(run, redelivered)| {
-            self.run(run).map(move |(position, message)| Delivery { position, redelivered, message })
+        runs.iter().flat_map(move |&(run, redelivered)| {
+            self.run(run).map(move |(position, message)| {
+                let returns = if redelivered { self.returns(position) } else { 0 };
+                Delivery { position, redelivered, returns, message }
+            })
         })
     }
 
@@ -135,6 +141,28 @@ impl Backlog {
             return self.blocks.front().filter(|block| block.first <= position.0).map(|_| 0);
         }
         self.blocks.partition_point(|block| block.first <= position.0).checked_sub(1)
+    }
+
+    /// How often a message came back.
+    pub(crate) fn returns(&self, position: Position) -> u32 {
+        self.returns.get(&position.0).copied().unwrap_or_default()
+    }
+
+    /// A message came back; how often is said.
+    pub(crate) fn returned(&mut self, position: Position) -> u32 {
+        let times = self.returns.entry(position.0).or_default();
+        *times = times.saturating_add(1);
+        *times
+    }
+
+    /// How often messages came back, of those that did.
+    pub(crate) fn all_returns(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.returns.iter().map(|(&position, &times)| (position, times))
+    }
+
+    /// Takes over how often a message came back in earlier lives.
+    pub(crate) fn restore_returns(&mut self, position: Position, times: u32) {
+        self.returns.insert(position.0, times);
     }
 
     /// One message is needed no more; true: it may be persistent.
@@ -202,6 +230,7 @@ impl Backlog {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
+        self.returns = BTreeMap::new();
         (self.live, self.bytes, self.out, self.live_out) = (0, 0, 0, 0);
         self.account.set(0);
     }
@@ -211,6 +240,9 @@ impl Backlog {
         let (mut at, end, mut persistent) = (run.first.0, run.end().0, false);
         if self.out > 0 {
             self.cut_for(&(at..end));
+        }
+        if !self.returns.is_empty() {
+            self.returns.extract_if(at..end, |_, _| true).for_each(drop);
         }
         let Some(mut index) = self.find(run.first) else { return false };
         while at < end {

@@ -6,6 +6,8 @@
 mod accounts;
 mod editing;
 mod entering;
+mod exporting;
+mod importing;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -55,6 +57,17 @@ pub enum StartError {
     Durable(#[from] DurableError),
 }
 
+/// What there is too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// Memory for messages.
+    Memory,
+    /// Disk.
+    Disk,
+    /// Memory and disk.
+    Both,
+}
+
 /// What the broker holds at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
@@ -72,6 +85,21 @@ pub struct Status {
     pub message_bytes: usize,
     /// The bound on it.
     pub message_bytes_max: usize,
+    /// The disk that what is durable is on; none in a broker that keeps nothing.
+    pub disk: Option<DiskStatus>,
+    /// Publishers are blocked, for want of memory or disk.
+    pub publishers_blocked: bool,
+}
+
+/// The disk at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskStatus {
+    /// Bytes that are free, as of some hundred milliseconds ago.
+    pub free_bytes: u64,
+    /// The least of them, below which publishers are blocked.
+    pub free_bytes_min: u64,
+    /// The alarm is on: too few are free, or the journal has no room to go on.
+    pub alarm: bool,
 }
 
 #[derive(Debug)]
@@ -131,7 +159,7 @@ impl Broker {
             Some(_) => Memory::with_pool(max, pool),
             None => Memory::new(max),
         };
-        let open = |dir: &Path| Durable::open(&seam, dir, config.storage.clone(), memory.clone());
+        let open = |dir: &Path| Durable::open(&seam, dir, &config, memory.clone());
         let opened = config.data_dir.as_deref().map(open).transpose()?;
         let (durable, recovery) = opened.unzip();
         let broker = Self(Arc::new(Inner {
@@ -167,7 +195,8 @@ impl Broker {
         if first_start {
             self.seed(&mut state, true)?;
         }
-        changes.iter().for_each(|change| self.again(&mut state, change.clone()));
+        self.vhosts().iter().for_each(|vhost| vhost.lift_limits());
+        changes.iter().try_for_each(|change| self.again(&mut state, change.clone()))?;
         self.seed(&mut state, false)?;
         state.limit_entries(self.limits().registry_entries_max);
         Ok(())
@@ -175,17 +204,28 @@ impl Broker {
 
     /// Makes a change of an earlier life again. What it is about may be gone by now: a snapshot can know more than the changes
     /// after it.
-    fn again(&self, state: &mut State, change: Change) {
+    fn again(&self, state: &mut State, change: Change) -> Result<(), DurableError> {
         let Change { vhost, what } = change;
         let What::Registry(edit) = what else {
             let Some(running) = self.vhost(&vhost) else {
                 tracing::debug!(vhost = &*vhost, "a change is of a vhost that is gone");
-                return;
+                return Ok(());
             };
-            if let Err(error) = running.apply(what) {
-                tracing::error!(%error, vhost = &*vhost, "a change cannot be made again");
-            }
-            return;
+            let queue = match &what {
+                What::Queue { name, .. } => Some(name.clone()),
+                _ => None,
+            };
+            return match (running.apply(what), queue) {
+                (Ok(()), _) => Ok(()),
+                // Without the queue its messages would be taken for nobody's.
+                (Err(error), Some(queue)) => {
+                    Err(DurableError::Queue { vhost, queue, error: Box::new(error) })
+                }
+                (Err(error), None) => {
+                    tracing::error!(%error, vhost = &*vhost, "a change cannot be made again");
+                    Ok(())
+                }
+            };
         };
         match state.apply(edit.clone()) {
             Ok(_) => {}
@@ -195,10 +235,11 @@ impl Broker {
             Err(error) => tracing::error!(%error, "an edit cannot be made again"),
         }
         match edit {
-            Edit::Vhost(vhost) => drop(self.run_vhost(&vhost.name)),
+            Edit::Vhost(vhost) => self.run_vhost(&vhost.name).lift_limits(),
             Edit::NoVhost { name } => drop(self.0.vhosts.write().remove(&name)),
             _ => {}
         }
+        Ok(())
     }
 
     /// Adds the vhosts and users that are configured and not there.
@@ -256,6 +297,25 @@ impl Broker {
     /// The durable side, if there is a data directory.
     pub fn durable(&self) -> Option<&Arc<Durable>> {
         self.0.durable.as_ref()
+    }
+
+    /// What publishers are to be blocked for, if they are.
+    pub fn shortage(&self) -> Option<Shortage> {
+        let disk = self.0.durable.as_ref().is_some_and(|durable| durable.disk().is_on());
+        match (self.0.memory.is_full(), disk) {
+            (false, false) => None,
+            (true, false) => Some(Shortage::Memory),
+            (false, true) => Some(Shortage::Disk),
+            (true, true) => Some(Shortage::Both),
+        }
+    }
+
+    /// Waits until publishers that were blocked may go on.
+    pub async fn until_publishing(&self) {
+        self.0.memory.until_free().await;
+        if let Some(durable) = &self.0.durable {
+            durable.disk().until_off().await;
+        }
     }
 
     /// Waits until the data directory fails, if it ever does: from then on nothing becomes durable any more.
@@ -396,6 +456,12 @@ impl Broker {
             exchanges: vhosts.iter().map(|vhost| vhost.exchange_count()).sum(),
             message_bytes: self.0.memory.used(),
             message_bytes_max: self.0.memory.max(),
+            disk: self.0.durable.as_ref().map(|durable| DiskStatus {
+                free_bytes: durable.disk().free_bytes(),
+                free_bytes_min: durable.disk().free_bytes_min(),
+                alarm: durable.disk().is_on(),
+            }),
+            publishers_blocked: self.shortage().is_some(),
         }
     }
 }

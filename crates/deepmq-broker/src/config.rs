@@ -4,6 +4,7 @@
 //! of whoever starts the broker.
 
 use deepmq_model::Name;
+use deepmq_storage::{Durability, Options as StorageOptions};
 use std::path::PathBuf;
 
 use crate::limits::Limits;
@@ -16,8 +17,11 @@ pub struct BrokerConfig {
     pub limits: Limits,
     /// Where what is durable is kept; none: nowhere, and it is gone with the broker.
     pub data_dir: Option<PathBuf>,
-    /// Sizes of the files in it.
-    pub storage: deepmq_storage::Options,
+    /// How far a persistent message must have come before it is confirmed, in queues that do not say it themselves with
+    /// `x-durability`. Changes of the topology are synced in any case.
+    pub durability: Durability,
+    /// Sizes of the files it is kept in.
+    pub storage: StorageOptions,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -36,7 +40,8 @@ impl Default for BrokerConfig {
         Self {
             limits: Limits::default(),
             data_dir: None,
-            storage: deepmq_storage::Options::default(),
+            durability: Durability::Fsync,
+            storage: StorageOptions::default(),
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

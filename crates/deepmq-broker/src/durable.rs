@@ -6,20 +6,27 @@
 //! In: [`Durable::record`] for changes of the topology, [`Durable::append`] for messages. Out: the journal, to wait for.
 
 pub(crate) mod change;
+mod disk_alarm;
 mod housekeeping;
+mod names;
 mod reading;
 mod recovery;
 mod settled;
 
+pub use disk_alarm::DiskAlarm;
+pub use names::{QueueName, QueueNames};
 pub(crate) use recovery::Recovery;
 pub(crate) use settled::Settled;
 
+use crate::config::BrokerConfig;
 use crate::memory::Memory;
 use crate::queue::Queue;
 use change::Change;
+use deepmq_model::Name;
 use deepmq_model::queue::Position;
+use deepmq_model::topology::{DurabilityMode, QueueArguments, TopologyError};
 use deepmq_storage::{
-    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Options, Seam,
+    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
     SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
@@ -42,6 +49,16 @@ pub enum DurableError {
     /// What it says of exchanges and queues makes no sense. Nothing was changed.
     #[error("the topology in the data directory cannot be read: {0}")]
     Topology(deepmq_model::message::Malformed),
+    /// A queue it holds cannot be declared again. Nothing was changed.
+    #[error("queue '{queue}' in vhost '{vhost}' cannot be declared again: {error}")]
+    Queue {
+        /// Its vhost.
+        vhost: Name,
+        /// Its name.
+        queue: Name,
+        /// Why not.
+        error: Box<TopologyError>,
+    },
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
@@ -65,6 +82,9 @@ pub struct Durable {
     /// Deleted queues with files, and the record that must be durable before these can go.
     forgotten: Mutex<Vec<(Lsn, u64)>>,
     numbers: Seam,
+    /// That of queues that do not say it themselves.
+    durability: Durability,
+    disk: Arc<DiskAlarm>,
 }
 
 impl Durable {
@@ -72,12 +92,13 @@ impl Durable {
     pub(crate) fn open(
         seam: &Seam,
         dir: &Path,
-        sizes: Options,
+        config: &BrokerConfig,
         memory: Arc<Memory>,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
-        let (store, found) = Store::open(seam, dir, sizes)?;
+        let (store, found) = Store::open(seam, dir, config.storage.clone())?;
         let store = Arc::new(store);
         let recovery = Recovery::read(&store, found)?;
+        let disk = DiskAlarm::new(config.limits.disk_free_bytes_min, &store);
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;
         let reader = PageReader::start(store.clone()).map_err(DurableError::Thread)?;
@@ -90,6 +111,8 @@ impl Durable {
             memory,
             forgotten: Mutex::default(),
             numbers: seam.clone(),
+            durability: config.durability,
+            disk,
         };
         Ok((Arc::new(durable), recovery))
     }
@@ -130,6 +153,25 @@ impl Durable {
         ready.into_iter().try_for_each(|(_, queue)| self.store.delete_queue(queue))
     }
 
+    /// The alarm for a disk that fills up.
+    pub fn disk(&self) -> &Arc<DiskAlarm> {
+        &self.disk
+    }
+
+    /// How far messages must have come before they are confirmed, in queues that do not say it themselves.
+    pub fn default_durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// How far messages of a queue must have come before they are confirmed, if it was declared with these arguments.
+    pub(crate) fn durability(&self, arguments: &QueueArguments) -> Durability {
+        match arguments.durability {
+            Some(DurabilityMode::Fsync) => Durability::Fsync,
+            Some(DurabilityMode::Os) => Durability::Os,
+            None => self.durability,
+        }
+    }
+
     /// A number for a queue that no queue ever had.
     pub(crate) fn new_number(&self) -> u64 {
         let mut bytes = [0; 8];
@@ -149,18 +191,26 @@ impl Durable {
         self.journal.append(batch.finish(), durability)
     }
 
-    /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept.
+    /// Keeps the whole topology as told by `tell`, so that the changes that led to it need not be kept. Without space for
+    /// that they are.
     pub(crate) fn snapshot(&self, tell: impl FnOnce() -> Vec<Change>) -> Result<(), StorageFailure> {
-        write_snapshot(&self.store, tell)
+        match write_snapshot(&self.store, tell) {
+            Err(failure) if failure.is_out_of_space() => {
+                tracing::warn!(%failure, "no snapshot of the topology is made, the journal has it all");
+                Ok(())
+            }
+            written => written,
+        }
     }
 
-    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot.
+    /// Begins a new life after everything was taken back: forgets queues that nobody knows, and starts from a snapshot. On a
+    /// full disk both are left for a later start, for consumers are what makes room.
     pub(crate) fn begin(
         &self,
         unknown: &[u64],
         tell: impl FnOnce() -> Vec<Change>,
     ) -> Result<(), DurableError> {
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && !self.disk.is_on() {
             let lsn = self.record(&[], unknown)?;
             self.journal.wait(lsn, Durability::Fsync)?;
             unknown.iter().try_for_each(|&queue| self.store.delete_queue(queue))?;
@@ -185,7 +235,13 @@ impl Durable {
     pub(crate) fn close(&self, house: &impl House) -> Result<(), AppendError> {
         self.housekeeper.lock().take();
         self.reader.lock().take();
-        housekeeping::put_in_order(self, house)?;
+        match housekeeping::put_in_order(self, house) {
+            // The next start reads more, which is all.
+            Err(AppendError::Failed(failure)) if failure.is_out_of_space() => {
+                tracing::warn!(%failure, "the journal stays as long as it is");
+            }
+            ordered => ordered?,
+        }
         Ok(self.writer.lock().take().map_or(Ok(()), JournalThread::stop)?)
     }
 }

@@ -8,6 +8,7 @@ use crate::queue::{ConsumerInfo, Counters, Depth, Queue, Storage};
 use deepmq_model::policy::EffectivePolicy;
 use deepmq_model::topology::{self as model, BindingView, ResourceKind};
 use deepmq_model::{Name, Table};
+use deepmq_storage::Durability;
 
 /// A queue.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct QueueInfo {
     pub owner: Option<ConnectionId>,
     /// Its arguments as declared.
     pub arguments: Table,
+    /// How far its persistent messages must have come before they are confirmed; nothing of it is kept if none.
+    pub durability: Option<Durability>,
     /// What it holds.
     pub depth: Depth,
     /// What it has on disk beside the journal.
@@ -42,6 +45,7 @@ impl QueueInfo {
             auto_delete: declared.auto_delete,
             owner: declared.owner,
             arguments: declared.arguments.clone(),
+            durability: running.durability(),
             depth: running.depth(),
             storage: running.storage(),
             counters: running.counters(),

@@ -8,6 +8,7 @@ mod backlog;
 pub mod broker;
 pub mod config;
 pub mod connection;
+pub mod definitions;
 pub mod durable;
 pub mod events;
 pub mod inspect;
@@ -24,7 +25,7 @@ pub mod users;
 pub mod vhost;
 
 pub use backlog::{BatchSize, decode_page};
-pub use broker::{Broker, StartError, Status};
+pub use broker::{Broker, DiskStatus, Shortage, StartError, Status};
 pub use config::BrokerConfig;
 pub use ledger::{Ledger, SourceId, UnknownTag};
 pub use limits::Limits;

@@ -42,9 +42,14 @@ pub struct Limits {
     pub output_buffer_bytes_max: usize,
     /// Memory of all messages held, in bytes. At the limit publishers are blocked until consumers have made room.
     pub ready_memory_bytes_max: usize,
-    /// Memory of messages in a durable broker, in bytes. Above half of it, those that are needed last are paged out to disk;
-    /// at the limit publishers are slowed down to the pace of that.
+    /// Memory of messages in a durable broker, in bytes. Those that are needed last are paged out to disk before it is
+    /// full, and publishers are slowed down to the pace of that.
     pub message_pool_bytes: usize,
+    /// Free bytes on the disk of the data directory. With less, publishers are blocked until there is an eighth more;
+    /// consumers go on, which makes room. Four journal files, so that acknowledgements and declarations are kept for long
+    /// then; zero turns this off, and publishers are blocked only when the journal can not go on. (RabbitMQ's default is
+    /// 50 MB.)
+    pub disk_free_bytes_min: u64,
     /// Time from accepting a connection to the end of its handshake. At the limit the connection is dropped.
     pub handshake_timeout: Duration,
     /// Heartbeat interval offered in the handshake; zero offers none. A peer silent for two intervals is taken for dead.
@@ -112,6 +117,7 @@ impl Default for Limits {
             // Who embeds the broker knows what share of the machine it gets.
             ready_memory_bytes_max: 512 << 20,
             message_pool_bytes: 128 << 20,
+            disk_free_bytes_min: 256 << 20,
             handshake_timeout: Duration::from_secs(10),
             heartbeat_interval: Duration::from_mins(1),
             events_buffered_max: 1024,

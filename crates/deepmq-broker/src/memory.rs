@@ -70,12 +70,17 @@ impl Memory {
 
     /// Whether even messages that will soon be needed are to be paged out.
     pub(crate) fn is_short(&self) -> bool {
-        self.used() >= self.pool / 4 * 3
+        self.used() >= self.pool / 2
     }
 
     /// Whether publishers should wait for messages to be paged out.
     pub fn is_tight(&self) -> bool {
-        self.used() >= self.pool
+        self.used() >= self.tight_at()
+    }
+
+    /// The rest of the pool is for what is on its way when publishers are told to wait, to and from the disk.
+    fn tight_at(&self) -> usize {
+        self.pool / 8 * 5
     }
 
     /// Waits until enough is paged out.
@@ -89,9 +94,9 @@ impl Memory {
         }
     }
 
-    /// Paging out begins at half of the pool.
+    /// Where paging out begins.
     fn page_out_at(&self) -> usize {
-        self.pool / 2
+        self.pool / 8 * 3
     }
 
     pub(crate) fn pager(&self) -> &Bell {
@@ -137,7 +142,7 @@ impl Memory {
             return;
         }
         let before = self.used.fetch_sub(from - to, Relaxed);
-        if before >= self.pool && before - (from - to) < self.pool {
+        if before >= self.tight_at() && before - (from - to) < self.tight_at() {
             self.eased.notify_waiters();
         }
         if before > self.resume_at() && before - (from - to) <= self.resume_at() {

@@ -89,8 +89,10 @@ fn short(bytes: &[u8]) -> (&[u8], &[u8]) {
 pub struct Delivery<'a> {
     /// Its place in the queue, by which it is settled.
     pub position: deepmq_model::queue::Position,
-    /// It was delivered before.
+    /// It was delivered before, or may have been.
     pub redelivered: bool,
+    /// How often it came back, as far as is known.
+    pub returns: u32,
     /// The message.
     pub message: MessageRef<'a>,
 }

@@ -5,6 +5,7 @@
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
 mod flow;
+mod keeping;
 mod paging;
 mod settlement;
 #[cfg(test)]
@@ -23,14 +24,11 @@ use crate::memory::Memory;
 use crate::message::{Delivery, MessageRef};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
-use deepmq_model::queue::{
-    self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, PositionSet, Run,
-};
-use deepmq_storage::{BatchBuilder, QueueState, RangeSet};
+use deepmq_model::queue::{self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Run};
+use deepmq_storage::Durability;
 use flow::Flow;
 use paging::Paging;
 use parking_lot::Mutex;
-use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -141,6 +139,8 @@ pub(crate) struct StoredAs {
     /// It is durable: its persistent messages are in the journal, and come back after a restart. What is stored of others is
     /// thrown away then.
     pub(crate) survives: bool,
+    /// How far its persistent messages must have come before they are confirmed.
+    pub(crate) durability: Durability,
 }
 
 /// What came of a fetch.
@@ -195,84 +195,6 @@ impl Queue {
     /// Its name.
     pub fn name(&self) -> &Name {
         &self.name
-    }
-
-    /// The number by which the journal knows it, if it is durable in a durable broker.
-    pub fn number(&self) -> Option<u64> {
-        self.kept().map(|kept| kept.number)
-    }
-
-    fn kept(&self) -> Option<&StoredAs> {
-        self.stored.as_ref().filter(|stored| stored.survives)
-    }
-
-    /// What the persistent messages below `end` that are still needed and in no segment take, in bytes; stops counting at
-    /// `max`.
-    pub(crate) fn unstored_bytes(&self, end: Position, max: usize) -> usize {
-        let state = self.state.lock();
-        let mut bytes = 0;
-        for (_, message) in state.backlog.unstored(end) {
-            bytes += message.address.len() + message.properties.len() + message.body.len();
-            if bytes >= max {
-                break;
-            }
-        }
-        bytes
-    }
-
-    /// Places the persistent messages below `end` that are still needed and in no segment into `batch`, at the positions they
-    /// have.
-    pub(crate) fn place_again(&self, end: Position, batch: &mut BatchBuilder) {
-        let Some(number) = self.number() else { return };
-        let state = self.state.lock();
-        for (position, message) in state.backlog.unstored(end) {
-            let index = batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
-            batch.place(number, position.0, [index]);
-        }
-    }
-
-    /// Where the queue stands, but for its messages.
-    pub(crate) fn kept_state(&self) -> QueueState {
-        let state = self.state.lock();
-        let next = state.model.next();
-        let (mut settled, mut from) = (RangeSet::default(), 0);
-        for kept in state.backlog.kept_ranges() {
-            settled.insert(from..kept.start);
-            from = kept.end;
-        }
-        settled.insert(from..next.0);
-        let returned = state.model.returned().ranges().flat_map(|(start, end)| start.0..end.0);
-        let counts = returned.filter(|at| !settled.contains(*at)).map(|at| (at, 1)).collect();
-        QueueState { queue: self.number().unwrap_or_default(), next: next.0, settled, counts }
-    }
-
-    /// What is needed no more, persistent or not.
-    pub(crate) fn settled_positions(&self) -> RangeSet {
-        let state = self.state.lock();
-        let (mut settled, mut from) = (RangeSet::default(), 0);
-        for live in state.backlog.live_ranges() {
-            settled.insert(from..live.start);
-            from = live.end;
-        }
-        settled.insert(from..state.model.next().0);
-        settled
-    }
-
-    /// Takes over messages in segments from an earlier life, in the order of positions.
-    pub(crate) fn restore_stored(&self, positions: Range<u64>) {
-        self.state.lock().backlog.restore_stored(positions);
-    }
-
-    /// Takes over a message from an earlier life, in the order of positions.
-    pub(crate) fn restore(&self, position: Position, message: MessageRef<'_>) {
-        self.state.lock().backlog.restore(position, message);
-    }
-
-    /// All messages were taken over; `returned` of them had been handed out.
-    pub(crate) fn restored(&self, next: Position, returned: PositionSet, kept: PositionSet) {
-        let mut state = self.state.lock();
-        state.backlog.restored(next);
-        state.model.restore(next, returned, kept);
     }
 
     /// The vhost it is in.
@@ -388,8 +310,9 @@ impl Queue {
         if self.events.messages_wanted() {
             self.events.publish(&self.delivered(message, handed.redelivered));
         }
-        let taken =
-            take(Delivery { position: handed.position, redelivered: handed.redelivered, message }, left);
+        let model::Handed { position, redelivered } = handed;
+        let returns = state.backlog.returns(position);
+        let taken = take(Delivery { position, redelivered, returns, message }, left);
         state.counters.fetched += 1;
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {
@@ -447,7 +370,7 @@ impl Queue {
         state.flow.open(Waker::wake);
         state.model = model::Queue::default();
         state.backlog.clear();
-        state.paging.end(self);
+        state.paging.end();
         Ok(deleted)
     }
 
@@ -490,8 +413,9 @@ impl State {
         for settlement in settlements {
             if settlement.outcome.requeues() {
                 self.model.requeue(settlement.position, settlement.consumer);
+                let times = self.backlog.returned(settlement.position);
                 if let Some(kept) = queue.kept().filter(|_| self.backlog.is_persistent(settlement.position)) {
-                    wakes.settled.returned(&kept.durable, kept.number, settlement.position);
+                    wakes.settled.returned(&kept.durable, kept.number, settlement.position, times);
                 }
                 self.counters.requeued += 1;
                 continue;

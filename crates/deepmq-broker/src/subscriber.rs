@@ -9,6 +9,7 @@ use crate::connection::ConnectionId;
 use crate::durable::Settled;
 use crate::message::Delivery;
 use crate::queue::Queue;
+use deepmq_storage::BatchBuilder;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -78,6 +79,11 @@ impl Wakes {
     /// Notes a publisher whose turn it is.
     pub(crate) fn add_publisher(&mut self, waker: Waker) {
         self.publishers.push(waker);
+    }
+
+    /// Moves the settlements into a record of the caller's, to be journalled with what else is in it; false: there are none.
+    pub fn take_settlements(&mut self, batch: &mut BatchBuilder) -> bool {
+        self.settled.take_into(batch)
     }
 
     /// Does it all.

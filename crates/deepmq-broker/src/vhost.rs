@@ -3,6 +3,7 @@
 //! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
+mod draft;
 mod keeping;
 mod looking;
 mod publishing;
@@ -10,6 +11,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use draft::Draft;
 pub(crate) use keeping::give_back;
 pub use looking::RunningQueue;
 pub use publishing::{Publication, Routed};
@@ -111,12 +113,7 @@ impl Vhost {
         events: Arc<Events>,
         durable: Option<Arc<Durable>>,
     ) -> Self {
-        let topology = Topology::new(model::Limits {
-            queues_max: limits.queues_per_vhost_max,
-            exchanges_max: limits.exchanges_per_vhost_max,
-            bindings_max: limits.bindings_per_vhost_max,
-            ..model::Limits::default()
-        });
+        let topology = Topology::new(settings::topology_limits(limits));
         Self {
             name,
             events,
@@ -202,7 +199,7 @@ impl Vhost {
         if declared == Declared::Created {
             let name: Name = name.into();
             let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
-            let stored = self.stored_as(declared.is_some());
+            let stored = self.stored_as(declared);
             if let (Some(declared), Some(stored)) = (declared, &stored) {
                 self.keep([What::queue(declared, stored.number)], &[]);
             }
@@ -290,6 +287,7 @@ impl Vhost {
         let deleted = queue.delete(when.unused, when.empty)?;
         let changes = catalogue.topology.delete_queue(id);
         self.keep_removal(&changes, queue.number());
+        queue.forget_files();
         catalogue.set(id, None);
         self.publish_generation(catalogue);
         self.announce(&changes);
@@ -389,6 +387,11 @@ impl Vhost {
             Some(QueueInfo::new(queue, catalogue.queue(id)?, catalogue.policy_of(queue)))
         };
         queues.filter_map(info).collect()
+    }
+
+    /// Its queues as declared.
+    pub fn queue_declarations(&self) -> Vec<model::Queue> {
+        self.catalogue.read().topology.queues().map(|(_, queue)| queue.clone()).collect()
     }
 
     /// Its exchanges.

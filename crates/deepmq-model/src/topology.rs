@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
-pub use arguments::{DeadLetterStrategy, DeliveryLimit, Overflow, QueueArguments, QueueKind};
+pub use arguments::{DeadLetterStrategy, DeliveryLimit, DurabilityMode, Overflow, QueueArguments, QueueKind};
 pub use binding::{Binding, Destination};
 pub use error::{ArgumentFault, Limit, Resource, ResourceKind, TopologyError, describe};
 pub use exchange::{Exchange, ExchangeKind, ExchangeSpec};
@@ -73,6 +73,16 @@ pub struct Limits {
     pub arguments_max: usize,
 }
 
+impl Limits {
+    /// None.
+    pub const UNLIMITED: Self = Self {
+        queues_max: usize::MAX,
+        exchanges_max: usize::MAX,
+        bindings_max: usize::MAX,
+        arguments_max: usize::MAX,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { queues_max: 1_000_000, exchanges_max: 100_000, bindings_max: 4_000_000, arguments_max: 128 }
@@ -88,8 +98,8 @@ pub enum Declared {
     Existing,
 }
 
-/// One vhost's exchanges, queue declarations and bindings.
-#[derive(Debug)]
+/// One vhost's exchanges, queue declarations and bindings. A clone is a draft: what is tried there can be dropped.
+#[derive(Debug, Clone)]
 pub struct Topology {
     limits: Limits,
     generation: u64,
@@ -129,9 +139,9 @@ impl Topology {
         self.limits
     }
 
-    /// Sets how many queues there may be from now on; those there are stay.
-    pub fn limit_queues(&mut self, max: usize) {
-        self.limits.queues_max = max;
+    /// Sets how much there may be from now on; what is there stays.
+    pub fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     fn changed(&mut self) {

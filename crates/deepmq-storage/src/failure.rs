@@ -1,7 +1,8 @@
 //! The latch: after the first write or sync that failed, nothing is written any more.
 //!
 //! Owns the first failure and who may see it. A sync is never tried again, for a second one may succeed although the
-//! first lost data. Must not know what was being written.
+//! first lost data. A write for which there was no space is another matter: it lost nothing, and may be tried again once
+//! there is. Must not know what was being written.
 
 use std::fmt;
 use std::io;
@@ -49,6 +50,13 @@ impl StorageFailure {
     pub fn operation(&self) -> &'static str {
         self.what.operation
     }
+
+    /// Whether there was no space, and nothing is lost: what failed is not done, and may be tried again. Every other
+    /// failure is the last.
+    pub fn is_out_of_space(&self) -> bool {
+        let full = matches!(self.what.kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        full && matches!(self.what.operation, "create" | "allocate" | "write")
+    }
 }
 
 impl fmt::Display for StorageFailure {
@@ -81,7 +89,7 @@ impl Latch {
         self.first.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
-    /// Runs one operation unless one failed before; its failure is the last.
+    /// Runs one operation unless one failed before; its failure is the last, but for want of space.
     pub(crate) fn run<T>(
         &self,
         operation: &'static str,
@@ -90,7 +98,8 @@ impl Latch {
     ) -> Result<T, StorageFailure> {
         self.check()?;
         run().map_err(|error| {
-            self.first.get_or_init(|| StorageFailure::new(operation, subject, &error)).clone()
+            let failure = StorageFailure::new(operation, subject, &error);
+            if failure.is_out_of_space() { failure } else { self.first.get_or_init(|| failure).clone() }
         })
     }
 }
@@ -105,9 +114,23 @@ mod tests {
         let fail =
             |errno| latch.run("write", Path::new("a"), || Err::<(), _>(io::Error::from_raw_os_error(errno)));
         assert_eq!(latch.run("write", Path::new("a"), || Ok(7)).unwrap(), 7);
-        assert_eq!(fail(28).unwrap_err().errno(), Some(28));
-        assert_eq!(fail(5).unwrap_err().errno(), Some(28));
+        assert_eq!(fail(5).unwrap_err().errno(), Some(5));
+        assert_eq!(fail(6).unwrap_err().errno(), Some(5));
         let refused = latch.clone().run("sync", Path::new("b"), || -> io::Result<()> { unreachable!() });
         assert!(refused.unwrap_err().to_string().starts_with("can not write a: "));
+    }
+
+    #[test]
+    fn a_write_without_space_may_be_tried_again_but_a_sync_may_not() {
+        let latch = Latch::default();
+        let full = |operation| {
+            latch.run(operation, Path::new("a"), || Err::<(), _>(io::Error::from_raw_os_error(28)))
+        };
+        for operation in ["create", "allocate", "write"] {
+            assert!(full(operation).unwrap_err().is_out_of_space(), "{operation}");
+        }
+        assert!(latch.failure().is_none());
+        assert!(!full("sync").unwrap_err().is_out_of_space());
+        assert_eq!(full("write").unwrap_err().operation(), "sync");
     }
 }

@@ -15,6 +15,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -27,7 +28,7 @@ use writer::Writer;
 
 pub(crate) use files::JournalFile;
 pub use files::{Blocker, Reclaim};
-pub(crate) use recover::{Location, Outline, Resume, outline, replay};
+pub(crate) use recover::{Location, Lost, Outline, Resume, outline, replay};
 pub(crate) use scan::FileReader;
 pub use thread::JournalThread;
 
@@ -75,6 +76,10 @@ pub struct Journal {
     work: Condvar,
     marks: Marks,
     writer: Mutex<Writer>,
+    /// There is no space for what is to be written next, as of the last attempt.
+    short: AtomicBool,
+    /// Something waits in memory for that.
+    stalled: AtomicBool,
 }
 
 impl Journal {
@@ -85,6 +90,8 @@ impl Journal {
             work: Condvar::new(),
             marks: Marks::new(last),
             writer: Mutex::new(Writer::new(dir.clone(), file_bytes, resume, files)),
+            short: AtomicBool::new(false),
+            stalled: AtomicBool::new(false),
             dir,
         }
     }
@@ -157,37 +164,78 @@ impl Journal {
     }
 
     /// Writes all that was appended so far, syncs it if any of it asked for that, moves the marks and wakes who waits.
-    /// Says whether there was anything to do.
+    /// Says whether there was anything to do. Without space for it, it is kept in memory and tried first by the next call:
+    /// see [`Journal::is_short`].
     ///
     /// # Errors
     /// The failure after which nothing is written any more; who waits is told too.
     pub fn run_once(&self) -> Result<bool, StorageFailure> {
         let mut writer = self.writer();
-        let Some(group) = self.active().take(writer.spare()) else { return Ok(false) };
+        let rest = writer.take_rest();
+        let Some(group) = rest.or_else(|| self.active().take(writer.spare())) else { return Ok(false) };
         let written = self.dir.latch.check().and_then(|()| writer.write(group, &self.marks));
-        if written.is_err() {
+        self.note_space(&writer);
+        match written {
+            Err(failure) if !failure.is_out_of_space() => {
+                self.marks.wake_all();
+                Err(failure)
+            }
+            Ok(()) | Err(_) => Ok(true),
+        }
+    }
+
+    /// Whether there was no space when it was last needed: for what waits to be written, or for the file after this one. The
+    /// thread that writes tries again by itself; appending goes on, and takes memory.
+    pub fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
+    }
+
+    /// Tries again to have the next file ready, if there was no space for it.
+    ///
+    /// # Errors
+    /// The failure after which nothing is written any more. That there still is no space is none.
+    pub fn make_room(&self) -> Result<(), StorageFailure> {
+        if !self.is_short() {
+            return Ok(());
+        }
+        let mut writer = self.writer();
+        let prepared = writer.prepare_next();
+        self.note_space(&writer);
+        if prepared.is_err() {
             self.marks.wake_all();
         }
-        written.map(|()| true)
+        prepared
+    }
+
+    fn note_space(&self, writer: &Writer) {
+        self.short.store(writer.is_short(), Ordering::Relaxed);
+        self.stalled.store(writer.stalled().is_some(), Ordering::Relaxed);
     }
 
     /// Writes all that is left and a mark that the journal was closed. Nothing can be appended after.
     ///
     /// # Errors
-    /// The failure after which nothing is written any more.
+    /// The failure after which nothing is written any more; or that there is no space, and what was not durable before is
+    /// lost unless closing is tried again.
     pub fn close(&self) -> Result<(), StorageFailure> {
         {
             let mut active = self.active();
-            if active.closed {
+            if active.ended {
                 return self.dir.latch.check();
             }
             active.closed = true;
             active.sync = true;
         }
         self.work.notify_all();
-        self.run_once()?;
+        while self.run_once()? {
+            if let Some(full) = self.writer().stalled() {
+                return Err(full.clone());
+            }
+        }
         let (file, offset, lsn) = self.active().end();
-        self.writer().write_closing_mark(file, offset, lsn)
+        self.writer().write_closing_mark(file, offset, lsn)?;
+        self.active().ended = true;
+        Ok(())
     }
 
     /// Lets all who wait see that something has failed.
@@ -223,6 +271,7 @@ impl Journal {
             }
             None => Ok(false),
         };
+        self.note_space(&writer);
         drop(writer);
         if recycled.is_err() {
             self.marks.wake_all();

@@ -27,6 +27,10 @@ impl Layout {
         self.root.join("format")
     }
 
+    pub(crate) fn reserve(&self) -> PathBuf {
+        self.root.join("reserve")
+    }
+
     pub(crate) fn topology_dir(&self) -> PathBuf {
         self.root.join("topology")
     }

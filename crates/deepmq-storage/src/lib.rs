@@ -30,7 +30,7 @@ pub use failure::StorageFailure;
 pub use journal::{AppendError, Appended, Blocker, Durability, Journal, JournalThread, Reclaim};
 pub use ranges::RangeSet;
 pub use record::{Batch, BatchBuilder, Draft, Lsn, Message, Placement, QueueState, Settlement};
-pub use recover::{Damage, Recovered, RecoveredQueue, ReplayError};
+pub use recover::{Damage, LostMessages, Recovered, RecoveredQueue, ReplayError};
 pub use seam::Seam;
 pub use segment::{BlockRef, NewBlock, ReadBlock, ReadError, SegmentStats};
 pub use store::{OpenError, Options, Store};

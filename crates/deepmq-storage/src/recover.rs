@@ -8,7 +8,7 @@ mod damage;
 mod queues;
 mod replay;
 
-pub use damage::Damage;
+pub use damage::{Damage, LostMessages};
 pub use replay::ReplayError;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,7 +11,7 @@ mod random;
 use std::sync::Arc;
 
 pub use clock::{Clock, Monotonic, SimClock, SystemClock};
-pub use disk::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, RealDisk, SimDisk};
+pub use disk::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner, RealDisk, SimDisk};
 pub use random::{Random, SeededRandom, SystemRandom};
 
 /// The outside world as the broker sees it. Cheap to clone: the clones share clock, randomness and disk.

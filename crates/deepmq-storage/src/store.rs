@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod open;
+mod reserve;
 
 #[cfg(test)]
 mod tests;
@@ -86,8 +87,8 @@ impl Store {
         lock(&self.queue(queue)).read(block)
     }
 
-    /// The content of a block and of those that follow it in its segment, in one read: as many as fit in `bytes_max`,
-    /// and the first in any case.
+    /// The content of a block and of those that follow it, both by their sequences and in its segment, in one read: as many as
+    /// fit in `bytes_max`, and the first in any case.
     ///
     /// # Errors
     /// The file can not be read. A damaged block does not keep the others from being read.

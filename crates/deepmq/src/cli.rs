@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::{Shell, generate};
 
 use crate::config::{Config, Settings};
+use crate::log::{self, Outcome};
 use crate::machine::Machine;
 use crate::{manage, serve};
 
@@ -23,6 +24,8 @@ const AFTER_HELP: &str = "\
 Examples:
   deepmq serve                              A broker on 127.0.0.1:5672 with its data in ./data
   deepmq serve --help                       Every setting
+  deepmq log verify ./data                  Whether anything in ./data is damaged
+  deepmq log dump ./data --queue orders     The messages of a queue as JSON, one per line
   deepmq status                             The running broker at a glance
   deepmq list queues                        Its queues
   deepmq declare queue orders               A new one
@@ -37,8 +40,11 @@ enum Verb {
     ///
     /// Prints one line per listener on standard output once it accepts connections; logs go to standard error.
     /// SIGTERM and SIGINT close every connection properly and stop the broker; a second one stops it at once.
-    #[command(after_help = SERVE_AFTER_HELP)]
+    #[command(after_help = SERVE_AFTER_HELP, allow_negative_numbers = true)]
     Serve(Box<Settings>),
+    /// Look at what a broker keeps on disk
+    #[command(subcommand)]
+    Log(log::Task),
     #[command(flatten)]
     Manage(manage::Manage),
     /// Print a script that completes this program's command line in a shell
@@ -82,17 +88,22 @@ pub(crate) struct Failure {
     pub(crate) exit_code: ExitCode,
 }
 
-/// The exit code of a command line or setting that is wrong, as clap has it.
+/// The exit code of a command line or setting that is wrong, as clap has it; and of a directory that is not what it should be.
 const EXIT_MISCONFIGURED: u8 = 2;
 
 /// Runs what the command line asks for. Wrong flags, `--help` and `--version` end the process from within.
 pub(crate) fn run() -> Result<(), Failure> {
+    let misconfigured = |reason| Failure { reason, exit_code: ExitCode::from(EXIT_MISCONFIGURED) };
+    let failed = |reason| Failure { reason, exit_code: ExitCode::FAILURE };
     match Cli::parse().verb {
         Verb::Serve(flags) => {
-            let misconfigured = |reason| Failure { reason, exit_code: ExitCode::from(EXIT_MISCONFIGURED) };
             let config = Config::load(*flags, &Machine::inspect()).map_err(misconfigured)?;
-            serve::run(config).map_err(|reason| Failure { reason, exit_code: ExitCode::FAILURE })
+            serve::run(config).map_err(failed)
         }
+        Verb::Log(task) => match log::run(&task).map_err(misconfigured)? {
+            Outcome::Sound => Ok(()),
+            Outcome::Damaged(reason) => Err(failed(reason)),
+        },
         Verb::Manage(verb) => manage::run(verb),
         Verb::Completions { shell } => {
             generate(shell, &mut Cli::command(), "deepmq", &mut std::io::stdout());

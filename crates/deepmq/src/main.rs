@@ -4,7 +4,9 @@
 
 mod cli;
 mod config;
+mod definitions;
 mod http;
+mod log;
 mod logging;
 mod machine;
 mod manage;

@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 
 use crate::config::{Config, Listen};
 use crate::signals::StopSignals;
-use crate::{http, logging, machine};
+use crate::{definitions, http, logging, machine};
 use deepmq_amqp::serve as serve_amqp;
 use deepmq_api::{Api, Listener};
 use deepmq_broker::{Broker, StartError};
@@ -34,6 +34,12 @@ const ACCEPT_BACKLOG_MAX: i32 = 4096;
 /// Runs a broker until a signal stops it.
 pub(crate) fn run(config: Config) -> anyhow::Result<()> {
     logging::start(config.log.clone());
+    for variable in &config.unknown_variables {
+        warn!(
+            variable,
+            "this variable of the environment is no setting; see `deepmq serve --help` for those there are"
+        );
+    }
     match machine::raise_open_files() {
         Ok(open_files_max) => info!(?open_files_max, "open files"),
         Err(error) => warn!(%error, "the limit of open files stays as it is"),
@@ -108,7 +114,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 /// Starts the broker on its data directory.
 fn start(config: Config, seam: Seam) -> anyhow::Result<Broker> {
     let dir = config.data_dir.clone();
-    Broker::start(config.broker, seam).map_err(|error| match error {
+    let broker = Broker::start(config.broker, seam).map_err(|error| match error {
         StartError::Durable(error) => anyhow!(
             "the data directory {} can not be used: {error}; choose another directory with --data-dir",
             dir.display()
@@ -116,7 +122,11 @@ fn start(config: Config, seam: Seam) -> anyhow::Result<Broker> {
         StartError::Limits(_) | StartError::Registry(_) | StartError::DuplicateUser(_) => {
             anyhow::Error::new(error).context("the broker can not start")
         }
-    })
+    })?;
+    if let Some(path) = &config.load_definitions {
+        definitions::load(&broker, path)?;
+    }
+    Ok(broker)
 }
 
 /// Ends with the first front-end; never, if there is none.

@@ -113,7 +113,7 @@ fn a_wrong_configuration_file_is_refused_naming_file_and_line() {
         assert!(told.starts_with(&format!("deepmq: {path}:{line}: ")), "{told}");
         assert!(told.contains(what), "{told}");
     };
-    check("amqp = 'off'\nfrobnicate = 1\n", 2, "unknown field `frobnicate`");
+    check("amqp = 'off'\nfrobnicate = 1\n", 2, "there is no setting `frobnicate`");
     check("# one\n\n[limits]\nframe-bytes-max = '1MB'\n", 4, "write a size as");
     check("amqp = 'off'\namqp = ", 2, "");
     check("[[vhost]]\nname = 'a'\n\n[[user]]\nname = 'ann'\n", 4, "give one of password and password-hash");
@@ -132,6 +132,21 @@ fn a_wrong_variable_of_the_environment_is_refused_naming_it() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr.starts_with("deepmq: DEEPMQ_AMQP: invalid value 'nowhere'"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1);
+}
+
+#[test]
+fn a_variable_that_is_no_setting_is_warned_of_and_those_of_a_platform_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = command()
+        .args(["serve", "--amqp", "nohost.invalid:1", "--log", "warn", "--data-dir"])
+        .arg(dir.path())
+        .env("DEEPMQ_DATA_DIRR", "x")
+        .env("DEEPMQ_PORT", "tcp://10.0.0.1:5672")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let warnings: Vec<_> = stderr.lines().filter(|line| line.contains("WARN")).collect();
+    assert!(matches!(warnings[..], [one] if one.contains("DEEPMQ_DATA_DIRR")), "{stderr}");
 }
 
 #[test]

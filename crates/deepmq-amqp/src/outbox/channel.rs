@@ -46,6 +46,8 @@ pub(crate) struct OutChannel {
     ledger: Ledger,
     consumers: Vec<Option<OutConsumer>>,
     prefetch: SharedPrefetch,
+    /// Deliveries that were promised to queues and have not come: they take room in the buffer.
+    reserved: u32,
     /// Consumers refused because of the shared prefetch.
     paused: Vec<u32>,
     fetches: Vec<(Arc<Queue>, SourceId)>,
@@ -190,6 +192,22 @@ impl OutChannel {
 
     /// Reserves up to `want` deliveries within the shared prefetch.
     pub(super) fn reserve(&mut self, index: u32, want: u32) -> u32 {
+        let granted = self.reserve_prefetch(index, want);
+        self.reserved += granted;
+        granted
+    }
+
+    /// Deliveries that were reserved and have not come.
+    pub(super) fn reserved(&self) -> u32 {
+        self.reserved
+    }
+
+    /// So many of what was reserved came.
+    pub(super) fn delivered(&mut self, count: u32) {
+        self.reserved = self.reserved.saturating_sub(count);
+    }
+
+    fn reserve_prefetch(&mut self, index: u32, want: u32) -> u32 {
         let counts = self.consumer(index).is_some_and(|consumer| !consumer.no_ack);
         if self.prefetch.max == 0 || !counts {
             return want;
@@ -203,6 +221,7 @@ impl OutChannel {
     }
 
     pub(super) fn release(&mut self, index: u32, unused: u32) {
+        self.reserved = self.reserved.saturating_sub(unused);
         let counts = self.consumer(index).is_some_and(|consumer| !consumer.no_ack);
         if self.prefetch.max > 0 && counts {
             self.prefetch.held = self.prefetch.held.saturating_sub(unused);

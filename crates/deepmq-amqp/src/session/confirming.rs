@@ -4,8 +4,8 @@
 //! published.
 
 use crate::codec::method::basic;
+use crate::goal::{Goal, Reached};
 use crate::outbox::Outbox;
-use deepmq_storage::Lsn;
 use std::collections::VecDeque;
 
 /// A confirm: the channel, the first and the last message.
@@ -14,29 +14,33 @@ type Confirm = (u16, u64, u64);
 /// The waiting confirms of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Confirming {
-    waiting: VecDeque<(Lsn, Confirm)>,
+    waiting: VecDeque<(Goal, Confirm)>,
 }
 
 impl Confirming {
-    /// Sends confirms once `lsn` is durable and those before them are sent; without either, at once.
-    pub(super) fn add(&mut self, lsn: Option<Lsn>, confirms: impl Iterator<Item = Confirm>, outbox: &Outbox) {
-        let lsn = lsn.max(self.waiting.back().map(|&(lsn, _)| lsn));
-        let Some(lsn) = lsn else {
+    /// Sends confirms once `goal` is met and those before them are sent; without either, at once.
+    pub(super) fn add(
+        &mut self,
+        goal: Option<Goal>,
+        confirms: impl Iterator<Item = Confirm>,
+        outbox: &Outbox,
+    ) {
+        let Some(goal) = goal.or(self.waiting.back().map(|&(goal, _)| goal)) else {
             confirms.for_each(|confirm| send(confirm, outbox));
             return;
         };
-        self.waiting.extend(confirms.map(|confirm| (lsn, confirm)));
+        self.waiting.extend(confirms.map(|confirm| (goal, confirm)));
     }
 
     /// What the first of them waits for.
-    pub(super) fn waits_for(&self) -> Option<Lsn> {
-        self.waiting.front().map(|&(lsn, _)| lsn)
+    pub(super) fn waits_for(&self) -> Option<Goal> {
+        self.waiting.front().map(|&(goal, _)| goal)
     }
 
-    /// Sends those that waited for what is durable now.
-    pub(super) fn release(&mut self, durable: Lsn, outbox: &Outbox) {
+    /// Sends those that waited for what is reached now.
+    pub(super) fn release(&mut self, reached: Reached, outbox: &Outbox) {
         let mut next: Option<Confirm> = None;
-        while let Some(&(_, confirm)) = self.waiting.front().filter(|(lsn, _)| *lsn <= durable) {
+        while let Some(&(_, confirm)) = self.waiting.front().filter(|(goal, _)| reached.meets(*goal)) {
             self.waiting.pop_front();
             match &mut next {
                 Some((channel, _, last)) if *channel == confirm.0 => *last = confirm.2,

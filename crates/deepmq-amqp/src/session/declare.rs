@@ -5,6 +5,7 @@
 use super::{Failure, Session, clean, generated_name};
 use crate::codec::ReplyCode;
 use crate::codec::method::{exchange, queue};
+use crate::goal::Goal;
 use crate::translate;
 use deepmq_broker::queue::Queue;
 use deepmq_broker::vhost::{BindingRequest, DeleteIf};
@@ -241,7 +242,7 @@ impl Session {
         {
             Some(lsn) => {
                 let method = method.into();
-                self.outbox.write_after(lsn, |frames| method.encode(number, &mut frames.buf));
+                self.outbox.write_after(Goal::synced(lsn), |frames| method.encode(number, &mut frames.buf));
             }
             None => self.send(number, method),
         }

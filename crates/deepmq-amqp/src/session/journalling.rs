@@ -2,8 +2,10 @@
 //!
 //! Owns the record. Must not know when it is written.
 
+use crate::goal::Goal;
 use deepmq_broker::durable::Durable;
 use deepmq_broker::message::MessageRef;
+use deepmq_broker::subscriber::Wakes;
 use deepmq_model::queue::Position;
 use deepmq_storage::{BatchBuilder, Durability, Lsn};
 
@@ -20,6 +22,8 @@ pub(super) struct Journalling {
     indexes: Vec<u32>,
     /// The messages of one run.
     run: Vec<u32>,
+    /// The strictest of the queues'.
+    durability: Option<Durability>,
 }
 
 impl Journalling {
@@ -27,7 +31,7 @@ impl Journalling {
     /// place in the read; without itself, it is not persistent.
     pub(super) fn place<'a>(
         &mut self,
-        queue: u64,
+        (queue, durability): (u64, Durability),
         first: Position,
         messages: impl Iterator<Item = (u32, Option<MessageRef<'a>>)>,
     ) {
@@ -35,6 +39,7 @@ impl Journalling {
         for (place, message) in messages {
             match message {
                 Some(message) => {
+                    self.durability = self.durability.max(Some(durability));
                     let index = self.index(place, &message);
                     self.run.push(index);
                 }
@@ -43,6 +48,24 @@ impl Journalling {
             position += 1;
         }
         self.end_run(queue, position);
+    }
+
+    fn begin(&mut self) {
+        if !self.begun {
+            self.begun = true;
+            self.batch.begin();
+        }
+    }
+
+    /// Takes the settlements too, so that all of it is durable or nothing.
+    pub(super) fn take_settlements(&mut self, wakes: &mut Wakes, durable: &Durable) {
+        let begun = self.begun;
+        self.begin();
+        if wakes.take_settlements(&mut self.batch) {
+            self.durability = self.durability.max(Some(durable.default_durability()));
+        } else {
+            self.begun = begun;
+        }
     }
 
     /// The run ends before `end`.
@@ -54,10 +77,7 @@ impl Journalling {
 
     /// Where a message is in the record, once it is there.
     fn index(&mut self, place: u32, message: &MessageRef<'_>) -> u32 {
-        if !self.begun {
-            self.begun = true;
-            self.batch.begin();
-        }
+        self.begin();
         let place = place as usize;
         if self.indexes.len() <= place {
             self.indexes.resize(place + 1, ABSENT);
@@ -75,14 +95,16 @@ impl Journalling {
 
     /// Appends the record, if there is anything in it; returns what to wait for, and whether to wait before going on. A
     /// failed journal is waited for in vain, and says so then.
-    pub(super) fn append(&mut self, durable: &Durable) -> Option<(Lsn, bool)> {
+    pub(super) fn append(&mut self, durable: &Durable) -> Option<(Goal, bool)> {
         if !std::mem::take(&mut self.begun) {
             return None;
         }
         self.indexes.clear();
-        let appended = durable.append(&mut self.batch, Durability::Fsync);
-        Some(appended.map_or((Lsn(u64::MAX), true), |appended| {
+        let durability = self.durability.take().unwrap_or(Durability::Fsync);
+        let appended = durable.append(&mut self.batch, durability);
+        let (lsn, behind) = appended.map_or((Lsn(u64::MAX), true), |appended| {
             (appended.lsn, appended.pending_bytes > PENDING_BYTES_MAX)
-        }))
+        });
+        Some((Goal { lsn, durability }, behind))
     }
 }

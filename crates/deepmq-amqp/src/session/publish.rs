@@ -12,6 +12,7 @@ use crate::codec::frame::{self, HEADER_BYTES, Kind};
 use crate::codec::method::basic;
 use crate::codec::publish::{PublishArgs, split_address};
 use crate::codec::{Frame, ReplyCode};
+use crate::goal::Goal;
 use crate::translate::{self, PropertyRules};
 use bytes::Bytes;
 use deepmq_broker::BatchSize;
@@ -20,7 +21,6 @@ use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use deepmq_broker::traffic::MessageCounts;
 use deepmq_model::message::bytes::Reader;
 use deepmq_model::message::{properties, table};
-use deepmq_storage::Lsn;
 use smallvec::SmallVec;
 
 /// Bytes that lie in what was read, or in the batch's own memory.
@@ -358,17 +358,24 @@ impl Session {
         }
     }
 
-    /// Hands what was gathered to the queues, and confirms it. Returns what must be durable before anybody is told.
-    pub(super) fn flush_batch(&mut self, input: &[u8]) -> Option<Lsn> {
-        let Batch { messages, router, journalling, confirms, counts } = &mut self.batch;
+    /// Hands what was gathered to the queues, and confirms it.
+    pub(super) fn flush_batch(&mut self, input: &[u8]) {
+        if self.hand_over(input) {
+            let goal = self.journal();
+            self.confirming.add(goal, self.batch.confirms.drain(..), &self.outbox);
+        }
+    }
+
+    /// Hands what was gathered to the queues; false: there was nothing.
+    pub(super) fn hand_over(&mut self, input: &[u8]) -> bool {
+        let Batch { messages, router, journalling, counts, .. } = &mut self.batch;
         if messages.entries.is_empty() {
-            return None;
+            return false;
         }
         for (number, counts) in counts.drain(..) {
             self.outbox.channel(number, |channel, _| channel.count_published(counts));
         }
         self.published = true;
-        let durable = self.broker.durable();
         let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
@@ -378,20 +385,37 @@ impl Session {
             if let Some(ticket) = published.ticket {
                 tickets.push((bucket.queue.clone(), ticket));
             }
-            if let (Some(number), Some(first)) = (bucket.queue.number(), published.first) {
+            let queue = bucket.queue.number().zip(bucket.queue.durability());
+            if let (Some(queue), Some(first)) = (queue, published.first) {
                 let entries =
                     bucket.messages.iter().filter_map(|&at| Some((at, messages.entries.get(at as usize)?)));
                 let kept = |entry: &Entry| entry.persistent.then(|| messages.message(entry, input));
-                journalling.place(number, first, entries.map(|(at, entry)| (at, kept(entry))));
+                journalling.place(queue, first, entries.map(|(at, entry)| (at, kept(entry))));
             }
         });
-        let lsn = durable.and_then(|durable| journalling.append(durable));
-        if let Some((lsn, true)) = lsn {
-            self.disk_behind = Some(lsn);
-        }
-        let lsn = lsn.map(|(lsn, _)| lsn);
-        self.confirming.add(lsn, confirms.drain(..), &self.outbox);
         messages.clear();
-        lsn
+        true
+    }
+
+    /// Journals what was handed over. Returns what must be reached before anybody is told.
+    pub(super) fn journal(&mut self) -> Option<Goal> {
+        let (goal, behind) = self.batch.journalling.append(self.broker.durable()?)?;
+        if behind {
+            self.disk_behind = Some(goal);
+        }
+        Some(goal)
+    }
+
+    /// Takes back what was gathered and not handed over.
+    pub(super) fn drop_batch(&mut self) {
+        self.batch.messages.clear();
+        self.batch.counts.clear();
+        self.batch.router.drain(|_| {});
+    }
+
+    /// Journals settlements together with what was handed over before them.
+    pub(super) fn journal_with_settlements(&mut self) -> Option<Goal> {
+        self.batch.journalling.take_settlements(&mut self.wakes, self.broker.durable()?);
+        self.journal()
     }
 }

@@ -1,4 +1,4 @@
-//! What happens while the memory for messages is full: publishes wait, acknowledgements do not.
+//! What happens while the memory for messages or the disk is full: publishes wait, acknowledgements do not.
 //!
 //! Owns the frames that wait, and connection.blocked. As RabbitMQ has it, a connection is blocked at its next publish; as it
 //! has not, acknowledgements behind that publish are still read, so that consumers on the connection can drain queues.
@@ -8,6 +8,7 @@ use super::channel::Mode;
 use crate::codec::Frame;
 use crate::codec::frame::Kind;
 use crate::codec::method::connection;
+use deepmq_broker::Shortage;
 
 /// Frames that wait, in bytes. Beyond this the connection is not read.
 const PARKED_BYTES_MAX: usize = 512 * 1024;
@@ -41,10 +42,8 @@ impl Session {
     pub(super) fn park_if_stalled(&mut self, frame: &Frame<'_>, whole: &[u8]) -> bool {
         if !self.stall.active {
             let publishes = frame.kind == Kind::Method && frame.payload.starts_with(&[0, 60, 0, 40]);
-            if !publishes || !self.broker.memory().is_full() {
-                return false;
-            }
-            self.block();
+            let Some(shortage) = publishes.then(|| self.broker.shortage()).flatten() else { return false };
+            self.block(shortage);
         }
         if frame.kind == Kind::Heartbeat || self.settles_at_once(frame) {
             return false;
@@ -63,16 +62,22 @@ impl Session {
                 .is_some_and(|channel| channel.content.is_none() && !matches!(channel.mode, Mode::Tx(_)))
     }
 
-    fn block(&mut self) {
+    fn block(&mut self, shortage: Shortage) {
         self.stall.active = true;
+        // RabbitMQ's texts.
+        let reason = match shortage {
+            Shortage::Memory => "low on memory",
+            Shortage::Disk => "low on disk",
+            Shortage::Both => "low on memory & disk",
+        };
         if self.client.blocked_notify && !self.stall.told {
             self.stall.told = true;
-            self.send(0, connection::Blocked { reason: "low on memory" });
+            self.send(0, connection::Blocked { reason });
         }
-        tracing::info!(connection = self.id.0, peer = %self.peer, "publisher blocked, memory for messages is full");
+        tracing::info!(connection = self.id.0, peer = %self.peer, reason, "publisher blocked");
     }
 
-    /// There is memory again: takes what was parked, as far as that lasts.
+    /// There is room again: takes what was parked, as far as that lasts.
     pub(crate) fn handle_unblocked(&mut self) {
         if !self.stall.active {
             return;

@@ -84,16 +84,21 @@ impl Session {
     fn on_tx_commit(&mut self, number: u16) -> Result<(), Failure> {
         let Transaction { publishes, verdicts, .. } = self.take_transaction(number)?;
         for publish in &publishes {
-            self.publish_parts(number, &publish.parts())?;
+            if let Err(failure) = self.publish_parts(number, &publish.parts()) {
+                // All or nothing.
+                self.drop_batch();
+                return Err(failure);
+            }
         }
-        let kept = self.flush_batch(&[]);
+        self.hand_over(&[]);
         let settled = self.settle(number, verdicts.into_iter());
         self.settlements.apply(&mut self.wakes);
+        let kept = self.journal_with_settlements();
         settled?;
         match kept {
             // It says that the messages are safe, as a confirm would.
-            Some(lsn) => {
-                self.outbox.write_after(lsn, |frames| tx::CommitOk {}.encode(number, &mut frames.buf));
+            Some(goal) => {
+                self.outbox.write_after(goal, |frames| tx::CommitOk {}.encode(number, &mut frames.buf));
             }
             None => self.send(number, tx::CommitOk {}),
         }

@@ -158,3 +158,28 @@ async fn no_local_is_ignored() {
     peer.publish(1, "", "q", "own").await;
     assert_eq!(peer.delivery(1).await.content.body, b"own");
 }
+
+#[tokio::test]
+async fn a_consumer_that_does_not_read_is_sent_what_its_buffer_takes_and_no_more() {
+    const MESSAGES: u64 = 20_000;
+    let broker = TestBroker::start().await;
+    let mut peer = broker.peer().await;
+    peer.declare(1, "q").await;
+    peer.publish_all(1, "q", (0..MESSAGES).map(|_| "x".repeat(1000))).await;
+    peer.expect_quiet(1).await;
+    let mut idle = broker.peer().await;
+    let consume = basic::Consume { queue: "q", no_ack: true, ..Default::default() };
+    idle.consume_with(1, consume).await;
+    let mut left = MESSAGES;
+    loop {
+        // It is over once two looks see the same.
+        peer.expect_quiet(1).await;
+        let ready = broker.depth("q").ready;
+        if ready == left && ready < MESSAGES {
+            break;
+        }
+        left = ready;
+    }
+    // The rest is in the sockets of both sides.
+    assert!(left > MESSAGES / 2, "{left} of {MESSAGES} messages of 1 KB are left, the buffer is 1 MiB");
+}

@@ -2,6 +2,7 @@
 //!
 //! Owns which of them are still needed, and where they are. Must not know which are ready or unacked, nor read a file.
 
+use super::BatchSize;
 use super::bits::Bits;
 use super::packed::Packed;
 use crate::message::MessageRef;
@@ -73,6 +74,16 @@ impl Block {
     pub(super) fn new(first: u64, count: usize, bytes: usize) -> Self {
         let packed = Packed::with_capacity(count.min(BLOCK_MESSAGES), bytes.clamp(FIRST_BYTES, BLOCK_BYTES));
         Self::of(first..first, Content::Open(packed))
+    }
+
+    /// An empty block after this one. What filled one block is likely to fill the next, and memory that grows bit by bit is
+    /// taken twice: so it has room for as much.
+    pub(super) fn next(&self, first: u64, size: BatchSize) -> Self {
+        if self.bytes() < BLOCK_BYTES / 2 {
+            return Self::new(first, size.count, size.bytes);
+        }
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        Self::new(first, size.count.max(count + count / 8), size.bytes.max(BLOCK_BYTES))
     }
 
     /// Messages that are in a segment, all of them needed and persistent.

@@ -144,7 +144,10 @@ impl Packed {
 
     /// Reads that form back.
     pub(crate) fn decode(page: &[u8]) -> Result<Self, Malformed> {
-        let mut packed = Self::default();
+        // Its size is known but for the entries' heads; what is taken bit by bit is taken twice.
+        let count = page.get(4..8).and_then(|count| count.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let count = usize::try_from(count).unwrap_or(0).min(page.len());
+        let mut packed = Self::with_capacity(count, page.len().saturating_sub(count * ENTRY_BYTES));
         decode_page(page, |_, message| match message {
             None => packed.push(&MessageRef {
                 address: &[],

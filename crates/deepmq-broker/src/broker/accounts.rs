@@ -27,6 +27,11 @@ pub struct UserPut {
     pub loopback_only: Option<bool>,
 }
 
+/// Whether a new user may log in from the broker's machine only, if nobody says otherwise.
+pub(super) fn is_local(name: &str) -> bool {
+    name == GUEST
+}
+
 impl Broker {
     /// All users by name.
     pub fn list_users(&self) -> Vec<UserRecord> {
@@ -55,7 +60,7 @@ impl Broker {
             .or_else(|| known.map(|user| (user.password_hash.clone(), user.hashing_algorithm.clone())))
             .unwrap_or_else(|| (String::new(), crate::users::PasswordHash::nothing().algorithm().into()));
         let loopback_only =
-            loopback_only.or_else(|| known.map(|user| user.loopback_only)).unwrap_or_else(|| &*name == GUEST);
+            loopback_only.or_else(|| known.map(|user| user.loopback_only)).unwrap_or_else(|| is_local(&name));
         let record = UserRecord { name: name.clone(), password_hash, hashing_algorithm, tags, loopback_only };
         let done = self.edit_locked(&mut state, Edit::User(record))?;
         if let Some((hash, Some(plain))) = &password {

@@ -99,23 +99,24 @@ impl Broker {
 
     /// The running vhost of this name, which begins now if there is none.
     pub(super) fn run_vhost(&self, name: &Name) -> Arc<Vhost> {
+        self.0.vhosts.write().entry(name.clone()).or_insert_with(|| self.new_vhost(name)).clone()
+    }
+
+    /// A vhost that is not running yet.
+    pub(super) fn new_vhost(&self, name: &Name) -> Arc<Vhost> {
         let inner = &self.0;
-        let begin = || {
-            let (memory, events) = (inner.memory.clone(), inner.events.clone());
-            Arc::new(Vhost::new(name.clone(), &inner.config.limits, memory, events, inner.durable.clone()))
-        };
-        inner.vhosts.write().entry(name.clone()).or_insert_with(begin).clone()
+        let (memory, events, durable) = (inner.memory.clone(), inner.events.clone(), inner.durable.clone());
+        Arc::new(Vhost::new(name.clone(), &inner.config.limits, memory, events, durable))
     }
 
     /// Tells a running vhost what the registry says of it.
     pub(super) fn settle(&self, state: &State, name: &Name) {
         let Some(vhost) = self.vhost(name) else { return };
-        let limit = self.limits().queues_per_vhost_max;
-        let own = state.vhost_limits(name).max_queues.and_then(|max| usize::try_from(max).ok());
-        vhost.settle(VhostSettings {
-            queues_max: own.map_or(limit, |own| own.min(limit)),
+        let settings = VhostSettings {
+            queues_max: state.vhost_limits(name).max_queues.and_then(|max| usize::try_from(max).ok()),
             default_queue_type: state.vhost(name).and_then(|vhost| vhost.default_queue_type.clone()),
             policies: state.policies_of(name),
-        });
+        };
+        vhost.settle(settings, self.limits());
     }
 }

@@ -51,7 +51,8 @@ fn in_memory() -> Broker {
 
 /// All there is, as text.
 fn all(broker: &Broker) -> Vec<String> {
-    broker.0.registry.read(|state| state.tell().iter().map(|edit| format!("{edit:?}")).collect())
+    let text = |edit: &Edit| String::from_utf8(edit.encode()).unwrap();
+    broker.0.registry.read(|state| state.tell().iter().map(text).collect())
 }
 
 fn fill(broker: &Broker) -> Done {
@@ -148,6 +149,29 @@ fn a_vhost_goes_with_its_queues_and_comes_back_empty() {
     let names: Vec<_> = again.vhost("v").unwrap().queues().into_iter().map(|queue| queue.name).collect();
     assert_eq!(names, ["new".into()]);
     assert!(again.vhost("v").unwrap().check_exchange("x").is_err());
+}
+
+#[test]
+fn queues_of_every_type_come_back_also_beyond_a_limit_that_is_new() {
+    let dir = TempDir::new().unwrap();
+    let first = start(&dir, |_| {});
+    let root = first.vhost("/").unwrap();
+    let quorum: deepmq_model::Table = [("x-queue-type", Value::str("quorum"))].into_iter().collect();
+    for (name, server_named, arguments) in [
+        ("plain", false, deepmq_model::Table::new()),
+        ("amq.gen-1", true, deepmq_model::Table::new()),
+        ("quorum", false, quorum),
+    ] {
+        let spec = QueueSpec { durable: true, server_named, arguments, ..QueueSpec::default() };
+        root.declare_queue(name, spec, ConnectionId(1)).unwrap();
+    }
+    first.put_vhost_limits("/", VhostLimits { max_queues: Some(1), max_connections: None }).unwrap();
+    first.close().unwrap();
+    drop((first, root));
+    let again = start(&dir, |config| config.limits.queues_per_vhost_max = 2);
+    let root = again.vhost("/").unwrap();
+    assert_eq!(root.queue_count(), 3);
+    assert!(root.declare_queue("new", QueueSpec::default(), ConnectionId(1)).is_err());
 }
 
 #[derive(Debug, Default)]

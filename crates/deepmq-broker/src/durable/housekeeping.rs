@@ -54,6 +54,7 @@ impl Housekeeper {
             while !stopped.load(Relaxed) {
                 bell.pager().wait(ROUND_INTERVAL);
                 let Some(durable) = durable.upgrade() else { return };
+                durable.disk.look(&durable.store);
                 if let Err(error) = round(&durable, &house, &mut segments) {
                     // The broker stops for the failure itself, which all who wait for the journal are told.
                     tracing::error!(%error, "housekeeping has ended");
@@ -82,15 +83,43 @@ impl Drop for Housekeeper {
 
 fn round(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
     let journal = durable.journal();
+    journal.make_room()?;
+    if !durable.disk.is_on() {
+        durable.store.keep_reserve()?;
+    }
     if journal.durable() < journal.appended() {
         journal.request_sync();
     }
+    let mut full = false;
     if durable.memory().surplus() > 0 {
-        page_out(durable, &house.queues())?;
+        full |= finds_no_space(page_out(durable, &house.queues()).map_err(AppendError::from))?;
     }
+    if finds_no_space(give_up(durable, house, segments))? {
+        // At once, before anybody else takes it.
+        durable.store.use_reserve()?;
+        full |= finds_no_space(give_up(durable, house, segments))?;
+    }
+    durable.disk.note_full(full);
+    Ok(())
+}
+
+/// Gives up files that are needed no more.
+fn give_up(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
     durable.remove_forgotten()?;
     segments.reclaim(durable, house)?;
     reclaim::journal(durable, house)
+}
+
+/// Whether something was not done for want of space; it is done in a later round.
+fn finds_no_space(outcome: Result<(), AppendError>) -> Result<bool, AppendError> {
+    match outcome {
+        Ok(()) => Ok(false),
+        Err(AppendError::Failed(failure)) if failure.is_out_of_space() => {
+            tracing::debug!(%failure, "housekeeping waits for space");
+            Ok(true)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Pages out until the pool is used as it should: the queues with most in memory first.

@@ -2,8 +2,8 @@
 //!
 //! Owns the way from the store's numbers back to messages. Must not know queues at run time.
 
-use super::DurableError;
 use super::change::Change;
+use super::{DurableError, QueueNames};
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use bytes::Bytes;
 use deepmq_model::queue::{Position, PositionSet};
@@ -30,6 +30,8 @@ pub(crate) struct Kept {
     pub(crate) messages: PositionSet,
     /// Those of them that are known to have been handed out.
     pub(crate) handed_out: PositionSet,
+    /// How often some of them came back.
+    pub(crate) returns: Vec<(Position, u32)>,
     /// Those of them that are in segments.
     pub(crate) stored: StoredRanges,
 }
@@ -56,8 +58,10 @@ impl Recovery {
         if found.torn_bytes > 0 {
             tracing::info!(bytes = found.torn_bytes, "cut off what a crash left unfinished in the journal");
         }
+        let names = names(&found);
         for damage in &found.damage {
-            tracing::error!(%damage, "the data directory is damaged, the rest is served");
+            let damage = damage.describe(|queue| names.describe(queue));
+            tracing::error!(damage, "the data directory is damaged, the rest is served");
         }
         Ok(Self { store: store.clone(), found, changes })
     }
@@ -74,11 +78,14 @@ impl Recovery {
             let stored: VecDeque<_> =
                 queue.in_segments.iter().flat_map(|range| settled.gaps(range).collect::<Vec<_>>()).collect();
             let needed: RangeSet = queue.in_journal.iter().chain(stored.iter().cloned()).collect();
-            let counted = queue.state.counts.iter().map(|(at, _)| *at).filter(|at| needed.contains(*at));
+            let handed_out = queue.state.counts.iter().flat_map(|(at, _)| needed_of(&needed, at.clone()));
+            let known =
+                queue.state.counts.iter().filter(|(at, times)| *times > 0 && needed.contains(at.start));
             let kept = Kept {
                 next: Position(queue.state.next),
                 messages: positions(needed.iter()),
-                handed_out: positions(counted.map(|at| at..at + 1).collect::<RangeSet>().iter()),
+                handed_out: positions(handed_out.collect::<RangeSet>().iter()),
+                returns: known.map(|(at, times)| (Position(at.start), *times)).collect(),
                 stored: StoredRanges(stored),
             };
             (number, kept)
@@ -110,8 +117,25 @@ impl Recovery {
     }
 }
 
+/// What of a range is needed.
+fn needed_of(needed: &RangeSet, range: Range<u64>) -> Vec<Range<u64>> {
+    let gaps: RangeSet = needed.gaps(range.clone()).collect();
+    gaps.gaps(range).collect()
+}
+
 fn positions(ranges: impl Iterator<Item = Range<u64>>) -> PositionSet {
     let mut set = PositionSet::default();
     ranges.for_each(|range| set.insert_range(Position(range.start), Position(range.end)));
     set
+}
+
+/// The names of queues, as far as they are known.
+fn names(found: &Recovered) -> QueueNames {
+    let mut names = QueueNames::default();
+    let changes = found.topology.iter().map(|(_, bytes)| bytes);
+    for bytes in found.snapshot.iter().chain(changes) {
+        // Whoever needs the topology itself says what is wrong with it.
+        let _ = names.learn(bytes);
+    }
+    names
 }

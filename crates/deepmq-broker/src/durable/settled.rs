@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Settled {
     durable: Option<Arc<Durable>>,
     done: Vec<(u64, Range<u64>)>,
-    returned: Vec<(u64, u64)>,
+    returned: Vec<(u64, u64, u32)>,
     batch: BatchBuilder,
 }
 
@@ -33,26 +33,37 @@ impl Settled {
         }
     }
 
-    /// A message was handed out and came back.
-    pub(crate) fn returned(&mut self, durable: &Arc<Durable>, queue: u64, position: Position) {
+    /// A message was handed out and came back, so many times by now.
+    pub(crate) fn returned(&mut self, durable: &Arc<Durable>, queue: u64, position: Position, times: u32) {
         self.durable.get_or_insert_with(|| durable.clone());
-        self.returned.push((queue, position.0));
+        self.returned.push((queue, position.0, times));
+    }
+
+    /// Moves what was gathered into a record of the caller's; false: there is nothing.
+    pub(crate) fn take_into(&mut self, batch: &mut BatchBuilder) -> bool {
+        if self.durable.take().is_none() {
+            return false;
+        }
+        self.done.sort_unstable_by_key(|(queue, range)| (*queue, range.start));
+        for of_queue in self.done.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((queue, _)) = of_queue.first() else { continue };
+            batch.settle(*queue, of_queue.iter().map(|(_, range)| range.clone()));
+        }
+        for &(queue, sequence, times) in &self.returned {
+            batch.count(queue, sequence, times);
+        }
+        self.done.clear();
+        self.returned.clear();
+        true
     }
 
     /// Appends what was gathered to the journal.
     pub(crate) fn journal(&mut self) {
-        let Some(durable) = self.durable.take() else { return };
-        self.batch.begin();
-        self.done.sort_unstable_by_key(|(queue, range)| (*queue, range.start));
-        for of_queue in self.done.chunk_by(|(a, _), (b, _)| a == b) {
-            let Some((queue, _)) = of_queue.first() else { continue };
-            self.batch.settle(*queue, of_queue.iter().map(|(_, range)| range.clone()));
-        }
-        for &(queue, sequence) in &self.returned {
-            self.batch.count(queue, sequence, 1);
-        }
-        self.done.clear();
-        self.returned.clear();
+        let Some(durable) = self.durable.clone() else { return };
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.begin();
+        self.take_into(&mut batch);
+        self.batch = batch;
         if let Err(error) = durable.append(&mut self.batch, Durability::Os) {
             // The broker stops for the failure itself; what was settled will be delivered again.
             tracing::debug!(%error, "settlements were not journalled");

@@ -48,12 +48,9 @@ pub struct Storage {
 }
 
 impl Paging {
-    /// The queue is deleted: nobody waits, and its files are to go.
-    pub(super) fn end(&mut self, queue: &Queue) {
+    /// The queue is deleted: nobody waits.
+    pub(super) fn end(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
-        if let Some(stored) = queue.stored.as_ref().filter(|_| self.paged) {
-            stored.durable.forget(stored.number);
-        }
     }
 }
 
@@ -107,6 +104,14 @@ impl State {
 }
 
 impl Queue {
+    /// It is deleted, and that is journalled: its files are to go.
+    pub(crate) fn forget_files(&self) {
+        let paged = self.state.lock().paging.paged;
+        if let Some(stored) = self.stored.as_ref().filter(|_| paged) {
+            stored.durable.forget(stored.number);
+        }
+    }
+
     fn memory_is_short(&self) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.durable.memory().is_short())
     }

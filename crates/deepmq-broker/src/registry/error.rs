@@ -66,7 +66,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    pub(super) fn missing(kind: &'static str, name: impl Into<String>) -> Self {
+    pub(crate) fn missing(kind: &'static str, name: impl Into<String>) -> Self {
         Self::NotFound { kind, name: name.into() }
     }
 }

@@ -11,15 +11,16 @@ use crate::subscriber::Wakes;
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
 use deepmq_model::topology::{
-    Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology, TopologyError,
+    self as model, Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology,
+    TopologyError,
 };
-use deepmq_storage::Lsn;
+use deepmq_storage::{Durability, Lsn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What was declared before the start belongs to no connection.
-const NOBODY: ConnectionId = ConnectionId(0);
+pub(super) const NOBODY: ConnectionId = ConnectionId(0);
 
 /// The durable side of a vhost.
 #[derive(Debug)]
@@ -48,6 +49,13 @@ impl Vhost {
         self.keeping.as_ref().filter(|keeping| !keeping.closed.load(Relaxed))
     }
 
+    /// A record of the journal tells changes that were not journalled one by one.
+    pub(super) fn kept_up_to(&self, lsn: Lsn) {
+        if let Some(keeping) = &self.keeping {
+            keeping.last.store(lsn.0, Relaxed);
+        }
+    }
+
     /// Ends everything in a vhost that is being deleted: its queues drop their messages and tell their consumers. `record`
     /// journals the end, given the numbers of its durable queues; nothing of the vhost is journalled after that.
     pub(crate) fn close(&self, record: impl FnOnce(&[u64]) -> Option<Lsn>, wakes: &mut Wakes) -> Option<Lsn> {
@@ -67,10 +75,16 @@ impl Vhost {
         lsn
     }
 
-    /// How a new queue is known to the store.
-    pub(super) fn stored_as(&self, survives: bool) -> Option<StoredAs> {
-        let durable = &self.open_keeping()?.durable;
-        Some(StoredAs { durable: durable.clone(), number: durable.new_number(), survives })
+    /// How a new queue is known to the store; `declared` if it is durable.
+    pub(super) fn stored_as(&self, declared: Option<&model::Queue>) -> Option<StoredAs> {
+        let number = self.open_keeping()?.durable.new_number();
+        self.known_as(number, declared)
+    }
+
+    fn known_as(&self, number: u64, declared: Option<&model::Queue>) -> Option<StoredAs> {
+        let durable = self.keeping.as_ref()?.durable.clone();
+        let durability = declared.map_or(Durability::Os, |declared| durable.durability(&declared.settings));
+        Some(StoredAs { durable, number, survives: declared.is_some(), durability })
     }
 
     /// Journals changes. To be called with the catalogue locked, so that their order is that of the changes.
@@ -154,25 +168,24 @@ impl Vhost {
             What::Queue { name, number, auto_delete, arguments } => {
                 // The last word on a name counts: a snapshot may tell of a later queue than the journal after it.
                 if let Some(id) = topology.find_queue(&name) {
-                    catalogue.set(id, Some(self.kept_queue(&name, number)));
+                    let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                    catalogue.set(id, Some(queue));
                     return Ok(());
                 }
+                let server_named = name.starts_with("amq.");
                 let spec =
-                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named: true, arguments };
+                    QueueSpec { durable: true, exclusive: false, auto_delete, server_named, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
-                catalogue.set(id, Some(self.kept_queue(&name, number)));
+                let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                catalogue.set(id, Some(queue));
             }
         }
         self.publish_generation(&catalogue);
         Ok(())
     }
 
-    fn kept_queue(&self, name: &Name, number: u64) -> Arc<Queue> {
-        let stored = self.keeping.as_ref().map(|keeping| StoredAs {
-            durable: keeping.durable.clone(),
-            number,
-            survives: true,
-        });
+    fn kept_queue(&self, declared: Option<&model::Queue>, name: &Name, number: u64) -> Arc<Queue> {
+        let stored = self.known_as(number, declared);
         Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored)
     }
 
@@ -204,6 +217,9 @@ impl Binding {
     }
 }
 
+/// While messages are taken over, it is looked at what is to be paged out each time so much more memory is used.
+const LOOK_BYTES: usize = 4 * 1024 * 1024;
+
 /// Gives recovered messages back to their queues; returns how many, and the numbers of queues that no vhost knows. What memory
 /// does not hold is paged out on the way.
 pub(crate) fn give_back(
@@ -214,7 +230,7 @@ pub(crate) fn give_back(
     let known: BTreeMap<u64, &Arc<Queue>> =
         queues.iter().filter_map(|queue| Some((queue.number()?, queue))).collect();
     let mut kept = recovery.queues();
-    let (mut messages, mut paged) = (0, Ok(()));
+    let (mut messages, mut paged, mut look_at) = (0, Ok(()), LOOK_BYTES);
     recovery.replay(|number, position, message| {
         let Some(queue) = known.get(&number) else { return };
         let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
@@ -223,11 +239,19 @@ pub(crate) fn give_back(
         });
         queue.restore(position, message);
         messages += 1;
-        if durable.memory().surplus() > 0 && paged.is_ok() {
+        // Each look is at all queues.
+        if durable.memory().used() > look_at && paged.is_ok() {
             paged = durable.page_out(queues);
+            look_at = durable.memory().used() + LOOK_BYTES;
         }
     })?;
-    paged?;
+    match paged {
+        // Then they stay in memory.
+        Err(failure) if failure.is_out_of_space() => {
+            tracing::warn!(%failure, "the messages of the journal are not paged out");
+        }
+        paged => paged?,
+    }
     let mut unknown = Vec::new();
     for (number, mut kept) in kept {
         let Some(queue) = known.get(&number) else {
@@ -236,7 +260,7 @@ pub(crate) fn give_back(
         };
         kept.stored.before(kept.next).for_each(|range| queue.restore_stored(range));
         let (returned, fresh) = divide(&kept.messages, &kept.handed_out, !recovery.is_clean());
-        queue.restored(kept.next, returned, fresh);
+        queue.restored(kept.next, returned, fresh, &kept.returns);
     }
     Ok((messages, unknown))
 }

@@ -3,8 +3,9 @@
 //! Owns how they meet the catalogue. Must not know where they are kept.
 
 use super::{Catalogue, Vhost};
+use crate::limits::Limits;
 use deepmq_model::policy::{EffectivePolicy, Policies, Target};
-use deepmq_model::topology::{Queue, QueueSpec};
+use deepmq_model::topology::{self as model, Queue, QueueSpec};
 use deepmq_model::{Name, Value};
 
 /// The argument that names a queue's type.
@@ -15,8 +16,8 @@ const CLASSIC: &str = "classic";
 /// The registry's word on a vhost.
 #[derive(Debug, Default)]
 pub(crate) struct VhostSettings {
-    /// Queues there may be.
-    pub(crate) queues_max: usize,
+    /// Queues there may be, if that is fewer than in any vhost.
+    pub(crate) queues_max: Option<usize>,
     /// The type of queues that are declared without one.
     pub(crate) default_queue_type: Option<Name>,
     /// All its policies.
@@ -24,11 +25,18 @@ pub(crate) struct VhostSettings {
 }
 
 impl Vhost {
-    /// Takes over settings. They hold for what is declared from now on, policies for everything.
-    pub(crate) fn settle(&self, settings: VhostSettings) {
+    /// Takes over settings, and the limits of any vhost. They hold for what is declared from now on, policies for everything.
+    pub(crate) fn settle(&self, settings: VhostSettings, limits: &Limits) {
         let mut catalogue = self.write();
-        catalogue.topology.limit_queues(settings.queues_max);
+        let of_any = topology_limits(limits);
+        let queues_max = settings.queues_max.map_or(of_any.queues_max, |own| own.min(of_any.queues_max));
+        catalogue.topology.limit(model::Limits { queues_max, ..of_any });
         catalogue.settings = settings;
+    }
+
+    /// Takes back what there was, however much that is, until [`Vhost::settle`].
+    pub(crate) fn lift_limits(&self) {
+        self.write().topology.limit(model::Limits::UNLIMITED);
     }
 
     /// What policies say of a queue; nothing if there is none of that name.
@@ -44,6 +52,16 @@ impl Vhost {
             return EffectivePolicy::default();
         }
         self.catalogue.read().settings.policies.effective(Target::Exchange, name)
+    }
+}
+
+/// The limits of any vhost, as the topology knows them.
+pub(super) fn topology_limits(limits: &Limits) -> model::Limits {
+    model::Limits {
+        queues_max: limits.queues_per_vhost_max,
+        exchanges_max: limits.exchanges_per_vhost_max,
+        bindings_max: limits.bindings_per_vhost_max,
+        ..model::Limits::default()
     }
 }
 

@@ -22,9 +22,10 @@ const DEAD_LETTER_STRATEGY: &str = "x-dead-letter-strategy";
 const MAX_PRIORITY: &str = "x-max-priority";
 const SINGLE_ACTIVE_CONSUMER: &str = "x-single-active-consumer";
 const DELIVERY_LIMIT: &str = "x-delivery-limit";
+const DURABILITY: &str = "x-durability";
 
 /// The arguments a redeclaration must agree in.
-pub(super) const COMPARED: [&str; 12] = [
+pub(super) const COMPARED: [&str; 13] = [
     QUEUE_TYPE,
     MESSAGE_TTL,
     EXPIRES,
@@ -37,6 +38,7 @@ pub(super) const COMPARED: [&str; 12] = [
     MAX_PRIORITY,
     SINGLE_ACTIVE_CONSUMER,
     DELIVERY_LIMIT,
+    DURABILITY,
 ];
 
 /// Strings that say where or how RabbitMQ keeps a queue: their type is checked, their value means nothing here.
@@ -104,6 +106,15 @@ pub enum DeliveryLimit {
     Times(u64),
 }
 
+/// How far a persistent message must have come before it is confirmed. Ours, not RabbitMQ's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DurabilityMode {
+    /// `fsync`: on the disk, so that it outlives the machine's end
+    Fsync,
+    /// `os`: with the operating system, so that it outlives the broker's end
+    Os,
+}
+
 /// A queue's known arguments. What is `None` was not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueArguments {
@@ -131,6 +142,8 @@ pub struct QueueArguments {
     pub single_active_consumer: bool,
     /// `x-delivery-limit`
     pub delivery_limit: Option<DeliveryLimit>,
+    /// `x-durability`: the broker's, if it is not given
+    pub durability: Option<DurabilityMode>,
 }
 
 impl QueueArguments {
@@ -172,6 +185,7 @@ impl QueueArguments {
             max_priority: reader.read(MAX_PRIORITY, priority)?,
             single_active_consumer: reader.read(SINGLE_ACTIVE_CONSUMER, boolean)?.unwrap_or_default(),
             delivery_limit: reader.read(DELIVERY_LIMIT, delivery_limit)?,
+            durability: reader.read(DURABILITY, durability)?,
         })
     }
 }
@@ -260,6 +274,14 @@ fn queue_kind(value: &Value) -> Result<QueueKind, ArgumentFault> {
         b"classic" => Ok(QueueKind::Classic),
         b"quorum" => Ok(QueueKind::Quorum),
         other => Err(ArgumentFault::QueueType(String::from_utf8_lossy(other).into_owned())),
+    }
+}
+
+fn durability(value: &Value) -> Result<DurabilityMode, ArgumentFault> {
+    match string(value)? {
+        b"fsync" => Ok(DurabilityMode::Fsync),
+        b"os" => Ok(DurabilityMode::Os),
+        other => Err(ArgumentFault::Durability(String::from_utf8_lossy(other).into_owned())),
     }
 }
 

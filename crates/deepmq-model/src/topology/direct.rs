@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::identity::{BindingId, Target};
 use super::targets::Targets;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct DirectMap(HashMap<Box<[u8]>, Targets>);
 
 impl DirectMap {

@@ -114,6 +114,9 @@ pub enum ArgumentFault {
     /// No known `x-queue-type`.
     #[error("\"unsupported queue type '{0}'\"")]
     QueueType(String),
+    /// No known `x-durability`.
+    #[error("\"expected 'fsync' or 'os', got '{0}'\"")]
+    Durability(String),
     /// A name that is not UTF-8.
     #[error("invalid_utf8")]
     NotUtf8,

@@ -125,7 +125,7 @@ impl Exchange {
 }
 
 /// An exchange with its bindings.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ExchangeNode {
     pub(super) definition: Exchange,
     pub(super) router: Router,

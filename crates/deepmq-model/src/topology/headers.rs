@@ -29,7 +29,7 @@ enum Wants {
     Any,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pair {
     key: Box<str>,
     key_hash: u64,
@@ -44,7 +44,7 @@ struct Listing {
     position: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Rule {
     wants: Wants,
     pairs: Box<[Pair]>,
@@ -55,7 +55,7 @@ struct Rule {
 /// An entry of a bucket: a rule and which of its listings this is.
 type Entry = (u32, u32);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct HeadersIndex {
     rules: Slab<Rule>,
     buckets: HashMap<u64, Vec<Entry>>,

@@ -14,7 +14,7 @@ use super::slab::Slab;
 use super::{Binding, Topology};
 use crate::value::Table;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct StoredBinding {
     pub(super) source: ExchangeId,
     pub(super) target: Target,
@@ -28,7 +28,7 @@ pub(super) struct StoredBinding {
 }
 
 /// All bindings of a vhost, found by all that makes one differ from another.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Bindings {
     stored: Slab<StoredBinding>,
     index: HashTable<BindingId>,

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 
 use crate::value::Name;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Names {
     table: HashTable<(Name, u32)>,
     hasher: RandomState,

@@ -69,7 +69,7 @@ impl Queue {
 }
 
 /// A queue with the bindings that lead to it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct QueueNode {
     pub(super) definition: Queue,
     pub(super) incoming: Vec<BindingId>,

@@ -13,7 +13,7 @@ use super::targets::Targets;
 use super::trie::TopicTrie;
 use crate::value::Table;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Router {
     Direct(DirectMap),
     Fanout(Targets),

@@ -2,7 +2,7 @@
 //!
 //! Owns the allocation of indices. Must not know what it stores.
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,

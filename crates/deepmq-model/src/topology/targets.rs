@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::identity::{BindingId, Target};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Targets(SmallVec<[(Target, BindingId); 1]>);
 
 impl Targets {

@@ -35,7 +35,7 @@ enum Step<'k> {
     Tail,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Node {
     words: Words,
     one: Option<u32>,
@@ -54,7 +54,7 @@ impl Node {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct TopicTrie {
     nodes: Slab<Node>,
     hasher: RandomState,

@@ -26,7 +26,7 @@ impl<'k> Word<'k> {
 }
 
 /// A map from words to nodes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) enum Words {
     #[default]
     None,

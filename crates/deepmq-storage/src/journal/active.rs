@@ -22,6 +22,8 @@ pub(super) struct Active {
     /// A sync is wanted, whether or not anything was appended.
     pub(super) sync: bool,
     pub(super) closed: bool,
+    /// The mark that says so is written.
+    pub(super) ended: bool,
     /// The writer has nothing to do and wants to be woken.
     pub(super) writer_waits: bool,
 }
@@ -55,6 +57,7 @@ impl Active {
             next_lsn: resume.next_lsn,
             sync: false,
             closed: false,
+            ended: false,
             writer_waits: false,
         }
     }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use super::JournalFile;
 use super::scan::{Scanner, Step};
@@ -40,7 +39,7 @@ pub(crate) struct Resume {
 /// Bytes in the journal that should have been records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
-    pub(crate) path: PathBuf,
+    pub(crate) file: u64,
     pub(crate) bytes: Range<u64>,
     /// Numbers of the records that are missing; empty if none is.
     pub(crate) lsns: Range<u64>,
@@ -117,7 +116,7 @@ pub(crate) fn outline(dir: &DataDir) -> io::Result<Outline> {
         let mut scanner = Scanner::new(dir.disk.open(&path, OpenMode::Read)?, dir.tag, number)?;
         walk.file(number, &mut scanner)?;
     }
-    Ok(walk.conclude(dir, numbers))
+    Ok(walk.conclude(numbers))
 }
 
 impl Walk {
@@ -178,7 +177,7 @@ impl Walk {
         }
     }
 
-    fn conclude(mut self, dir: &DataDir, numbers: Vec<u64>) -> Outline {
+    fn conclude(mut self, numbers: Vec<u64>) -> Outline {
         let durable = self.durable;
         let torn_from = self.suspects.iter().position(|s| !s.lsns.is_empty() && s.lsns.start > durable);
         let mut outline =
@@ -204,13 +203,12 @@ impl Walk {
             }
             !torn
         });
-        let lost =
-            |s: Suspect| Lost { path: dir.layout.journal(s.place.0), bytes: s.place.1..s.end, lsns: s.lsns };
+        let lost = |s: Suspect| Lost { file: s.place.0, bytes: s.place.1..s.end, lsns: s.lsns };
         outline.lost = self.suspects.into_iter().map(lost).collect();
         if durable >= outline.next_lsn {
             let (file, offset) = outline.tail.unwrap_or_default();
             let lsns = outline.next_lsn..durable + 1;
-            outline.lost.push(Lost { path: dir.layout.journal(file), bytes: offset..offset, lsns });
+            outline.lost.push(Lost { file, bytes: offset..offset, lsns });
             outline.next_lsn = durable + 1;
         }
         outline

@@ -172,3 +172,127 @@ fn many_threads_append_and_each_finds_its_record_durable() {
     assert_eq!(store.journal().durable(), Lsn(200));
     assert!(matches!(append(&store, Durability::Fsync, b""), Err(AppendError::Closed)));
 }
+
+/// Fills a disk up to so many bytes left, with files of 4 KiB.
+fn nearly_full(left: u64) -> (SimDisk, Store) {
+    let disk = SimDisk::new();
+    let store = open(&disk, 4096);
+    append(&store, Durability::Fsync, b"first").unwrap();
+    store.journal().run_once().unwrap();
+    disk.set_free_bytes(left);
+    (disk, store)
+}
+
+#[test]
+fn without_space_for_the_next_file_this_one_is_used_up_and_then_records_wait_in_memory() {
+    let (disk, store) = nearly_full(4095);
+    let journal = store.journal();
+    let mut written = 0;
+    while !journal.stalled.load(Ordering::Relaxed) {
+        append(&store, Durability::Fsync, &[1; 100]).unwrap();
+        journal.run_once().unwrap();
+        written += 1;
+        assert_eq!(
+            journal.is_short(),
+            store.journal_bytes() >= 2048 || journal.stalled.load(Ordering::Relaxed)
+        );
+    }
+    assert!(store.journal_bytes() > 3500, "{} bytes", store.journal_bytes());
+    assert_eq!(journal.durable(), Lsn(written), "the last waits");
+    assert_eq!(disk.list(Path::new("/data/journal")).unwrap().len(), 1, "nothing is left of the attempts");
+    let waker = Waker::from(Arc::new(Count::default()));
+    let late = append(&store, Durability::Fsync, b"late").unwrap().lsn;
+    journal.run_once().unwrap();
+    assert!(journal.poll(late, Durability::Fsync, &waker).is_pending());
+    assert_eq!(journal.failure().map(ToString::to_string), None);
+    disk.set_free_bytes(4096);
+    while journal.run_once().unwrap() {}
+    assert_eq!(journal.durable(), late);
+    assert!(!journal.is_short());
+    drop(store);
+    let seam = Seam { disk: Arc::new(disk.image()), ..Seam::simulated(1) };
+    let (store, recovered) = Store::open(&seam, Path::new("/data"), Options::default()).unwrap();
+    assert_eq!((store.journal().durable(), recovered.damage), (late, Vec::new()));
+}
+
+#[test]
+fn room_is_made_once_there_is_space_again_before_it_is_needed() {
+    let (disk, store) = nearly_full(100);
+    let journal = store.journal();
+    for _ in 0..12 {
+        append(&store, Durability::Fsync, &[1; 60]).unwrap();
+        journal.run_once().unwrap();
+    }
+    assert!(journal.is_short());
+    journal.make_room().unwrap();
+    assert!(journal.is_short(), "there still is none");
+    disk.set_free_bytes(5000);
+    journal.make_room().unwrap();
+    assert!(!journal.is_short());
+    assert_eq!(disk.list(Path::new("/data/journal")).unwrap().len(), 2);
+}
+
+#[test]
+fn an_old_file_that_is_given_up_is_room_for_what_waits() {
+    let disk = SimDisk::new();
+    let store = open(&disk, 2048);
+    let journal = store.journal();
+    let settle = |sequence: u64, size: usize| {
+        let mut batch = BatchBuilder::new();
+        let index = batch.message(0, 0, [b"", b"", &vec![7; size]]);
+        batch.place(1, sequence, [index]);
+        batch.settle(1, std::iter::once(sequence..sequence + 1));
+        journal.append(batch.finish(), Durability::Fsync).unwrap();
+        journal.run_once().unwrap();
+    };
+    (0..2).for_each(|sequence| settle(sequence, 1000));
+    disk.set_free_bytes(0);
+    let mut next = 2;
+    while !journal.is_short() {
+        settle(next, 200);
+        next += 1;
+    }
+    let reclaim = store.oldest().unwrap();
+    let settled = std::iter::once(0..next).collect();
+    let state = QueueState { queue: 1, next, settled, counts: Vec::new() };
+    store.checkpoint(&[state], Some(reclaim.file)).unwrap();
+    journal.run_once().unwrap();
+    while !journal.stalled.load(Ordering::Relaxed) {
+        settle(next, 200);
+        next += 1;
+    }
+    assert!(store.recycle_oldest().unwrap());
+    while journal.run_once().unwrap() {}
+    assert_eq!(journal.durable(), journal.appended());
+}
+
+#[test]
+fn the_thread_tries_again_by_itself() {
+    let (disk, store) = nearly_full(0);
+    let thread = JournalThread::start(Arc::clone(store.journal())).unwrap();
+    for _ in 0..50 {
+        append(&store, Durability::Fsync, &[1; 100]).unwrap();
+    }
+    while !store.journal().is_short() {
+        std::thread::yield_now();
+    }
+    disk.set_free_bytes(1 << 20);
+    store.journal().wait(Lsn(51), Durability::Fsync).unwrap();
+    thread.stop().unwrap();
+}
+
+#[test]
+fn closing_without_space_says_so_and_can_be_tried_again() {
+    let (disk, store) = nearly_full(0);
+    let journal = store.journal();
+    append(&store, Durability::Fsync, &[1; 5000]).unwrap();
+    assert!(journal.close().unwrap_err().is_out_of_space());
+    assert!(matches!(append(&store, Durability::Os, b"late"), Err(AppendError::Closed)));
+    disk.set_free_bytes(1 << 20);
+    journal.close().unwrap();
+    drop(store);
+    let seam = Seam { disk: Arc::new(disk.image()), ..Seam::simulated(1) };
+    let (store, recovered) = Store::open(&seam, Path::new("/data"), Options::default()).unwrap();
+    assert!(recovered.clean);
+    assert_eq!(store.journal().durable(), Lsn(2));
+}

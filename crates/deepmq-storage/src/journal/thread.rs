@@ -3,11 +3,17 @@
 //! Owns its start and its end. Must not know what it writes.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::Journal;
+use super::active::Active;
 use crate::failure::StorageFailure;
+
+/// How often what there was no space for is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes a journal in a thread of its own until the journal is closed or fails. Dropping it closes the journal.
 #[derive(Debug)]
@@ -55,6 +61,13 @@ impl Drop for JournalThread {
 }
 
 impl Journal {
+    /// Waits a while; `false` if it was closed meanwhile, for who closes it writes what is left.
+    fn wait_for_space(&self, active: MutexGuard<'_, Active>) -> bool {
+        let (active, _) =
+            self.work.wait_timeout(active, RETRY_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+        !active.closed
+    }
+
     /// Blocks until there is something to write; `false` once nothing will be any more.
     fn has_work(&self) -> bool {
         let mut active = self.active();
@@ -62,6 +75,9 @@ impl Journal {
             if active.closed || self.failure().is_some() {
                 self.marks.wake_all();
                 return false;
+            }
+            if self.stalled.load(Ordering::Relaxed) {
+                return self.wait_for_space(active);
             }
             if !active.is_idle() {
                 return true;

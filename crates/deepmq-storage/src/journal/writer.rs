@@ -21,6 +21,10 @@ pub(super) struct Writer {
     prepared: Option<Current>,
     files: Files,
     spare: Group,
+    /// What could not be written for want of space, and why.
+    rest: Option<(Group, StorageFailure)>,
+    /// There was no space for the next file when it was last asked for.
+    short: bool,
     /// The last record written, and the last synced.
     written: u64,
     synced: u64,
@@ -43,6 +47,8 @@ impl Writer {
             prepared: resume.prepared.map(|(number, handle)| current((number, handle, true))),
             files: Files::new(files),
             spare: Group::default(),
+            rest: None,
+            short: false,
             written: resume.next_lsn - 1,
             synced: resume.next_lsn - 1,
         }
@@ -56,10 +62,32 @@ impl Writer {
         &mut self.files
     }
 
+    /// What was to be written before and was not; it comes first.
+    pub(super) fn take_rest(&mut self) -> Option<Group> {
+        self.rest.take().map(|(group, _)| group)
+    }
+
+    /// Why something waits to be written again, if it does.
+    pub(super) fn stalled(&self) -> Option<&StorageFailure> {
+        self.rest.as_ref().map(|(_, failure)| failure)
+    }
+
+    /// Whether there was no space for something when it was last needed.
+    pub(super) fn is_short(&self) -> bool {
+        self.short || self.rest.is_some()
+    }
+
+    /// Writes a group, syncs it if that is asked for and moves the marks. Without space for it, the group is kept.
     pub(super) fn write(&mut self, mut group: Group, marks: &Marks) -> Result<(), StorageFailure> {
-        let chunks = std::mem::take(&mut group.chunks);
-        for chunk in &chunks {
-            self.write_chunk(chunk, &mut group.buffer)?;
+        let mut chunks = std::mem::take(&mut group.chunks);
+        while let Some(chunk) = chunks.first() {
+            if let Err(failure) = self.write_chunk(chunk, &mut group.buffer) {
+                if failure.is_out_of_space() {
+                    self.rest = Some((Group { chunks, ..group }, failure.clone()));
+                }
+                return Err(failure);
+            }
+            chunks.remove(0);
         }
         marks.advance(Durability::Os, Lsn(self.written));
         if group.sync {
@@ -69,8 +97,7 @@ impl Writer {
         // Nobody waits for what follows.
         group.clear();
         self.spare = Group { chunks, ..group };
-        self.spare.chunks.clear();
-        self.prepare_next()
+        if self.short { Ok(()) } else { self.prepare_next() }
     }
 
     fn write_chunk(&mut self, chunk: &Chunk, buffer: &mut [u8]) -> Result<(), StorageFailure> {
@@ -101,6 +128,7 @@ impl Writer {
             None => self.prepare(number)?,
         };
         let recycled = next.recycled;
+        self.short = false;
         self.current = Some(next);
         self.files.add(number);
         Ok(recycled)
@@ -133,21 +161,32 @@ impl Writer {
         }
     }
 
-    /// Has the next file ready before it is needed, once half of this one is used.
-    fn prepare_next(&mut self) -> Result<(), StorageFailure> {
+    /// Has the next file ready before it is needed, once half of this one is used. That there is no space for it is no
+    /// failure yet: the other half is for what makes some.
+    pub(super) fn prepare_next(&mut self) -> Result<(), StorageFailure> {
+        self.short = false;
         let used = self.files.last().map_or(0, |file| file.bytes);
         if self.prepared.is_some() || used < self.file_bytes / 2 {
             return Ok(());
         }
         if let Some(next) = self.current.as_ref().map(|current| current.number + 1) {
-            self.prepared = Some(self.prepare(next)?);
+            match self.prepare(next) {
+                Ok(prepared) => self.prepared = Some(prepared),
+                Err(failure) if failure.is_out_of_space() => self.short = true,
+                Err(failure) => return Err(failure),
+            }
         }
         Ok(())
     }
 
     fn prepare(&self, number: u64) -> Result<Current, StorageFailure> {
         let handle = self.dir.open(self.dir.layout.journal(number), OpenMode::Create)?;
-        self.dir.latch.run("allocate", &handle.path, || handle.file.preallocate(self.file_bytes))?;
+        let allocate = || handle.file.preallocate(self.file_bytes);
+        if let Err(failure) = self.dir.latch.run("allocate", &handle.path, allocate) {
+            // It may have got a part of the space. If it stays, it is an empty file that the next start takes.
+            let _ = self.dir.disk.remove(&handle.path);
+            return Err(failure);
+        }
         self.dir.sync(&handle)?;
         self.dir.sync_dir(&self.dir.layout.journal_dir())?;
         Ok(Current { number, handle, recycled: false })
@@ -166,6 +205,7 @@ impl Writer {
             self.dir.rename(&path, &self.dir.layout.journal(number))?;
             let handle = self.dir.open(self.dir.layout.journal(number), OpenMode::Write)?;
             self.prepared = Some(Current { number, handle, recycled: true });
+            self.short = false;
         }
         self.dir.sync_dir(&self.dir.layout.journal_dir())?;
         Ok(true)

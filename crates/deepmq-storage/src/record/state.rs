@@ -6,6 +6,7 @@ use super::Draft;
 use super::header;
 use crate::RangeSet;
 use crate::bytes::{Input, length};
+use std::ops::Range;
 
 pub(super) const KIND: u8 = 4;
 
@@ -18,8 +19,9 @@ pub struct QueueState {
     pub next: u64,
     /// What is needed no more.
     pub settled: RangeSet,
-    /// Sequence and count of messages that were delivered before and are still needed.
-    pub counts: Vec<(u64, u32)>,
+    /// Messages that are still needed and were handed out before: how often each came back. Zero where only that is known, and
+    /// then of settled ones too.
+    pub counts: Vec<(Range<u64>, u32)>,
 }
 
 /// The states of several queues.
@@ -47,17 +49,19 @@ pub(crate) fn write_state(buffer: &mut Vec<u8>, state: &QueueState) {
         buffer.extend(range.start.to_le_bytes());
         buffer.extend(range.end.to_le_bytes());
     }
-    for (sequence, count) in &state.counts {
-        buffer.extend(sequence.to_le_bytes());
+    for (sequences, count) in &state.counts {
+        buffer.extend(sequences.start.to_le_bytes());
+        buffer.extend(sequences.end.to_le_bytes());
         buffer.extend(count.to_le_bytes());
     }
 }
 
 pub(crate) fn read_state(input: &mut Input<'_>) -> Option<QueueState> {
     let (queue, next) = (input.u64()?, input.u64()?);
-    let (ranges, counts) = (input.count(16)?, input.count(12)?);
+    let (ranges, counts) = (input.count(16)?, input.count(20)?);
     let settled = (0..ranges).map(|_| Some(input.u64()?..input.u64()?)).collect::<Option<_>>()?;
-    let counts = (0..counts).map(|_| Some((input.u64()?, input.u32()?))).collect::<Option<_>>()?;
+    let counts =
+        (0..counts).map(|_| Some((input.u64()?..input.u64()?, input.u32()?))).collect::<Option<_>>()?;
     Some(QueueState { queue, next, settled, counts })
 }
 

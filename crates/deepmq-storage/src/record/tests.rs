@@ -54,7 +54,7 @@ fn marks_topologies_and_states_are_read_back() {
     assert_eq!((topology.deleted.as_slice(), topology.bytes), ([4, 2].as_slice(), b"{}!".as_slice()));
 
     let settled = [0..5, 7..9].into_iter().collect();
-    let state = QueueState { queue: 3, next: 12, settled, counts: vec![(5, 2)] };
+    let state = QueueState { queue: 3, next: 12, settled, counts: vec![(5..6, 2)] };
     let record = stamped(draft_state(&mut buffer, std::slice::from_ref(&state)));
     let Some(Content::State(states)) = decoded(&record) else { panic!("no state") };
     assert_eq!(states.queues, [state]);

@@ -7,10 +7,10 @@ use std::io;
 use std::ops::Range;
 
 use super::queues::Queues;
-use super::{Damage, Found, Recovered, RecoveredQueue, read_queues};
+use super::{Damage, Found, LostMessages, Recovered, RecoveredQueue, read_queues};
 use crate::RangeSet;
 use crate::data_dir::DataDir;
-use crate::journal::{Location, outline, replay};
+use crate::journal::{Location, Lost, outline, replay};
 use crate::record::{Batch, Content, Lsn, QueueState};
 use crate::snapshot::{self, Snapshot};
 
@@ -37,6 +37,8 @@ struct QueueSum {
     next: u64,
     settled: RangeSet,
     counts: BTreeMap<u64, u32>,
+    /// Handed out, it is not known how often.
+    handed_out: RangeSet,
     placed: Vec<Placed>,
 }
 
@@ -62,11 +64,11 @@ pub(crate) fn find(dir: &DataDir) -> io::Result<Found> {
     };
     queues.states.drain(..).for_each(|state| sum.state(state));
     let files = replay(dir, &outline, |at, lsn, content| sum.see(at, lsn, content))?;
-    let lost = outline.lost.iter().cloned();
-    damage.extend(lost.map(|lost| Damage::Journal {
-        file: lost.path,
-        bytes: lost.bytes,
-        records: lost.lsns,
+    damage.extend(outline.lost.iter().map(|lost| Damage::Journal {
+        file: dir.layout.journal(lost.file),
+        bytes: lost.bytes.clone(),
+        records: lost.lsns.clone(),
+        lost: sum.lost_messages(lost, &queues),
     }));
     damage.extend(sum.missing(dir, &queues));
     let mut recovered = Recovered {
@@ -132,7 +134,7 @@ impl Sum {
             }
         }
         for (queue, sequence, count) in batch.counts() {
-            self.queue(queue).counts.insert(sequence, count);
+            self.queue(queue).counted(sequence, count);
         }
     }
 
@@ -140,7 +142,26 @@ impl Sum {
         let queue = self.queue(state.queue);
         queue.next = queue.next.max(state.next).max(state.settled.end());
         queue.settled.extend(&state.settled);
-        queue.counts.extend(state.counts);
+        for (sequences, count) in state.counts {
+            match count {
+                0 => queue.handed_out.insert(sequences),
+                _ => sequences.for_each(|sequence| queue.counted(sequence, count)),
+            }
+        }
+    }
+
+    /// The messages that lost records may have told.
+    fn lost_messages(&self, lost: &Lost, queues: &Queues) -> Vec<LostMessages> {
+        if lost.lsns.is_empty() {
+            return Vec::new();
+        }
+        let living = self.queues.iter().filter(|(queue, _)| !self.deleted.contains(queue));
+        let of_queue = |(&queue, sum): (&u64, &QueueSum)| {
+            let segments = queues.segments.get(&queue).into_iter().flatten();
+            let sequences = sum.unknown_around((lost.file, lost.bytes.start), segments.map(|s| &s.sequences));
+            (!sequences.is_empty()).then_some(LostMessages { queue, sequences })
+        };
+        living.filter_map(of_queue).collect()
     }
 
     /// Segments that are missing although something in them is needed.
@@ -158,6 +179,28 @@ impl Sum {
 }
 
 impl QueueSum {
+    /// A count only grows, so the largest is the last.
+    fn counted(&mut self, sequence: u64, count: u32) {
+        let known = self.counts.entry(sequence).or_default();
+        *known = count.max(*known);
+    }
+
+    /// The sequences of which nothing is known between those placed last before a place of the journal and first after it.
+    fn unknown_around<'s>(
+        &self,
+        (file, offset): (u64, u64),
+        segments: impl Iterator<Item = &'s RangeSet>,
+    ) -> Vec<Range<u64>> {
+        let before = |placed: &&Placed| (placed.at.file, placed.at.offset) < (file, offset);
+        let ends = self.placed.iter().filter(before).map(|placed| placed.sequences.end);
+        let starts = self.placed.iter().filter(|placed| !before(placed)).map(|placed| placed.sequences.start);
+        let window = ends.max().unwrap_or(0)..starts.min().unwrap_or(self.next);
+        let mut known = self.settled.clone();
+        segments.for_each(|sequences| known.extend(sequences));
+        self.placed.iter().for_each(|placed| known.insert(placed.sequences.clone()));
+        known.gaps(window).collect()
+    }
+
     fn conclude(mut self, queue: u64, in_segments: RangeSet) -> (RecoveredQueue, Vec<Placed>) {
         let mut gone = self.settled.clone();
         gone.extend(&in_segments);
@@ -173,7 +216,9 @@ impl QueueSum {
             any
         });
         let settled = self.settled;
-        let counts = self.counts.into_iter().filter(|(sequence, _)| !settled.contains(*sequence)).collect();
+        let known = self.counts.into_iter().filter(|(sequence, _)| !settled.contains(*sequence));
+        let known = known.map(|(sequence, count)| (sequence..sequence + 1, count));
+        let counts = self.handed_out.iter().map(|sequences| (sequences, 0)).chain(known).collect();
         let state = QueueState { queue, next: self.next.max(in_segments.end()), settled, counts };
         (RecoveredQueue { state, in_journal, in_segments }, self.placed)
     }

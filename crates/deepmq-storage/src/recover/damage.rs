@@ -17,6 +17,9 @@ pub enum Damage {
         bytes: Range<u64>,
         /// Numbers of the records that are missing; empty if nothing but a mark is.
         records: Range<u64>,
+        /// What they may have told: messages of which nothing is known, by queue, placed between those of the records
+        /// before and after. Messages that were never to be kept look the same.
+        lost: Vec<LostMessages>,
     },
     /// A block of a segment is not readable.
     Block {
@@ -74,36 +77,72 @@ pub enum Damage {
     },
 }
 
+/// Messages of one queue that may have been in records that are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostMessages {
+    /// The queue.
+    pub queue: u64,
+    /// Their sequences.
+    pub sequences: Vec<Range<u64>>,
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tell(f, &|queue| format!("queue {queue:016x}"))
+    }
+}
+
+impl Damage {
+    /// The damage in words, with queues called as `name` calls them: `name(5)` is to be like "queue 5".
+    pub fn describe(&self, name: impl Fn(u64) -> String) -> String {
+        fmt::from_fn(|f| self.tell(f, &name)).to_string()
+    }
+
+    fn tell(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(u64) -> String) -> fmt::Result {
         match self {
-            Self::Journal { file, bytes, records } if records.is_empty() => {
+            Self::Journal { file, bytes, records, .. } if records.is_empty() => {
                 write!(f, "{}, bytes {bytes:?}: not readable, no record is missing", file.display())
             }
-            Self::Journal { file, bytes, records } => {
-                write!(f, "{}, bytes {bytes:?}: not readable, records {records:?} are lost", file.display())
+            Self::Journal { file, bytes, records, lost } => {
+                write!(f, "{}, bytes {bytes:?}: not readable, records {records:?} are lost", file.display())?;
+                lost.iter().try_for_each(|LostMessages { queue, sequences }| {
+                    write!(f, ", {} may have lost {}", name(*queue), Sequences(sequences))
+                })
             }
             Self::Block { file, bytes, queue, sequences } => {
-                write!(f, "{}, bytes {bytes:?}: queue {queue:016x} has lost {sequences:?}", file.display())
+                write!(f, "{}, bytes {bytes:?}: {} has lost {sequences:?}", file.display(), name(*queue))
             }
             Self::Segment { file, bytes, queue } => {
-                write!(f, "{}, bytes {bytes:?}: not readable, of queue {queue:016x}", file.display())
+                write!(f, "{}, bytes {bytes:?}: not readable, of {}", file.display(), name(*queue))
             }
             Self::MissingSegment { file, queue, sequences } => {
-                write!(f, "{}: missing, queue {queue:016x} has lost {sequences:?}", file.display())
+                write!(f, "{}: missing, {} has lost {}", file.display(), name(*queue), Sequences(sequences))
             }
             Self::Checkpoint { file, queue } => {
                 write!(
                     f,
-                    "{}: not readable, settled messages of queue {queue:016x} may be back",
-                    file.display()
+                    "{}: not readable, settled messages of {} may be back",
+                    file.display(),
+                    name(*queue)
                 )
             }
             Self::Footer { file, queue } => {
-                write!(f, "{}: footer not readable, of queue {queue:016x}, nothing is lost", file.display())
+                write!(f, "{}: footer not readable, of {}, nothing is lost", file.display(), name(*queue))
             }
             Self::Snapshot { file } => write!(f, "{}: not readable", file.display()),
             Self::Format { file } => write!(f, "{}: one line of two is not readable", file.display()),
         }
+    }
+}
+
+/// Ranges as `1..2, 5..9`.
+struct Sequences<'a>(&'a [Range<u64>]);
+
+impl fmt::Display for Sequences<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, range)| {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{range:?}")
+        })
     }
 }

@@ -73,6 +73,21 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// # Errors
     /// What the file system says.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Whose a file or directory is, and whose this process.
+    ///
+    /// # Errors
+    /// What the file system says, also that it is missing.
+    fn owner(&self, path: &Path) -> io::Result<Owner>;
+}
+
+/// Users by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Whom a file belongs to.
+    pub of_file: u32,
+    /// Whom this process belongs to.
+    pub of_process: u32,
 }
 
 /// How a file is opened.

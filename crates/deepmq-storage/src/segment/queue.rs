@@ -112,7 +112,11 @@ impl QueueSegments {
         let segment = self.segments.entry(number).or_default();
         segment.add(&reference);
         if segment.bytes >= self.segment_bytes {
-            self.seal(number)?;
+            match self.seal(number) {
+                // The block is there. The footer comes with the next one.
+                Err(failure) if failure.is_out_of_space() => {}
+                sealed => sealed?,
+            }
         }
         Ok(reference)
     }
@@ -149,10 +153,13 @@ impl QueueSegments {
                 (oldest.min(block.times.0), newest.max(block.times.1))
             }),
         };
-        segment.footer = Some(footer.offset);
-        segment.bytes = footer.end();
+        self.write(Kind::Footer, &footer, &[&index])?;
         self.open = None;
-        self.write(Kind::Footer, &footer, &[&index])
+        self.segments.entry(number).and_modify(|segment| {
+            segment.footer = Some(footer.offset);
+            segment.bytes = footer.end();
+        });
+        Ok(())
     }
 
     fn write(&self, kind: Kind, block: &BlockRef, content: &[&[u8]]) -> Result<(), StorageFailure> {
@@ -353,22 +360,21 @@ impl QueueSegments {
         Ok(bytes)
     }
 
-    /// A block and those that follow it in its segment, in one read of at most `bytes_max` if that is enough for one.
+    /// A block and those that follow it, both by their sequences and in its segment, in one read of at most `bytes_max` if that
+    /// is enough for one.
     pub(crate) fn read_ahead(
         &mut self,
         block: &BlockRef,
         bytes_max: usize,
     ) -> Result<Vec<ReadBlock>, ReadError> {
-        let mut wanted: Vec<BlockRef> = self
-            .blocks(block.segment)?
-            .values()
-            .filter(|next| next.offset >= block.offset)
-            .cloned()
-            .collect();
-        wanted.sort_unstable_by_key(|next| next.offset);
-        let fits =
-            |next: &BlockRef| next.offset == block.offset || next.end() <= block.offset + bytes_max as u64;
-        wanted.retain(fits);
+        let following = self.blocks(block.segment)?.range(block.sequences.start..);
+        let (mut end, limit) = (block.offset, block.offset + bytes_max as u64);
+        let fits = |next: &&BlockRef| {
+            let fits = next.offset == block.offset || (next.offset == end && next.end() <= limit);
+            end = next.end();
+            fits
+        };
+        let wanted: Vec<BlockRef> = following.map(|(_, next)| next).take_while(fits).cloned().collect();
         let end = wanted.last().map_or(block.end(), BlockRef::end);
         let bytes =
             self.read_at(block.segment, block.offset, usize::try_from(end - block.offset).unwrap_or(0))?;

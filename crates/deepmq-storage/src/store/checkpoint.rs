@@ -37,7 +37,7 @@ impl Store {
                 self.release(std::slice::from_ref(state), frees, self.journal.appended());
                 continue;
             }
-            bytes += 24 + state.settled.iter().len() * 16 + state.counts.len() * 12;
+            bytes += 24 + state.settled.iter().len() * 16 + state.counts.len() * 20;
             journalled.push(state.clone());
             if bytes >= RECORD_BYTES {
                 lsn = Some(self.append_states(&journalled, frees)?);
@@ -72,14 +72,13 @@ impl Store {
         let Some(queue) = self.known(state.queue) else { return Ok(false) };
         let mut queue = lock(&queue);
         let dead = queue.drop_settled(&state.settled);
+        queue.keep_dead(dead);
         if queue.segments.is_empty() {
-            queue.keep_dead(dead);
             return Ok(false);
         }
         queue.sync()?;
         let bytes = encode(self.dir.tag, state, queue.segments.values());
         self.dir.replace(&self.dir.layout.checkpoint(state.queue), &[&bytes])?;
-        queue.keep_dead(dead);
         queue.remove_dead()?;
         queue.punch_holes(&state.settled).map_err(|error| self.fail(&error))?;
         Ok(true)

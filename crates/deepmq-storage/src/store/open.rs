@@ -4,6 +4,7 @@
 //! tidy up. Must not know what was found.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -17,8 +18,11 @@ use crate::journal::{Journal, Outline, Resume};
 use crate::layout::Layout;
 use crate::record::{Mark, Stamp};
 use crate::recover::{Damage, Found, Recovered, find};
-use crate::seam::{LockError, LockGuard, OpenMode, Seam};
+use crate::seam::{Disk, LockError, LockGuard, OpenMode, Owner, Seam};
 use crate::segment::{FileCache, QueueSegments};
+
+/// The user who may write anywhere, and so does not notice that a directory is not his.
+const ROOT: u32 = 0;
 
 /// Sizes.
 #[derive(Debug, Clone)]
@@ -55,9 +59,25 @@ pub enum OpenError {
         root: PathBuf,
     },
     /// The process may not write there: most often the directory belongs to another user.
-    #[error("{} is not permitted to this user", path.display())]
+    #[error("{} is not permitted to {}", path.display(), Users(*owner))]
     NotPermitted {
         /// What was tried first.
+        path: PathBuf,
+        /// Who asks, and whose it or the directory around it is.
+        owner: Option<Owner>,
+    },
+    /// The process is root's and the data another user's, who could not open the directory any more after it.
+    #[error("{} is not for {}", root.display(), Users(Some(*owner)))]
+    OfAnotherUser {
+        /// The directory.
+        root: PathBuf,
+        /// Who asks, and whose it is.
+        owner: Owner,
+    },
+    /// It, or a part of the path to it, is something else.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// What is not.
         path: PathBuf,
     },
     /// A later release wrote it.
@@ -93,14 +113,40 @@ pub enum OpenError {
     Failed(#[from] StorageFailure),
 }
 
-impl OpenError {
-    fn io(path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        match source.kind() {
-            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { root: path },
-            io::ErrorKind::PermissionDenied => Self::NotPermitted { path },
-            _ => Self::Io { path, source },
+/// The two users of a refusal, in words.
+struct Users(Option<Owner>);
+
+impl fmt::Display for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(Owner { of_file, of_process }) => {
+                write!(f, "user {of_process}, whom this broker runs as, for it belongs to user {of_file}")
+            }
+            None => write!(f, "this user"),
         }
+    }
+}
+
+/// What an error of the file system says of the directory.
+fn refusal(disk: &dyn Disk, path: &Path, source: io::Error) -> OpenError {
+    match source.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly { root: path.to_owned() },
+        io::ErrorKind::PermissionDenied => {
+            // What is missing, or in a directory that may not be looked into, is as permitted as what is around it.
+            let around =
+                path.ancestors().map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+            let owner = around.into_iter().find_map(|around| disk.owner(around).ok());
+            OpenError::NotPermitted { path: path.to_owned(), owner }
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            let is_no_directory = |path: &&Path| {
+                disk.owner(path).is_ok()
+                    && disk.list(path).is_err_and(|error| error.kind() == io::ErrorKind::NotADirectory)
+            };
+            let path = path.ancestors().find(is_no_directory).unwrap_or(path);
+            OpenError::NotADirectory { path: path.to_owned() }
+        }
+        _ => OpenError::Io { path: path.to_owned(), source },
     }
 }
 
@@ -115,14 +161,14 @@ impl Store {
         let disk = Arc::clone(&seam.disk);
         // Asked before the lock, which leaves a file behind.
         check_format(seam, &layout)?;
-        disk.create_dir_all(root).map_err(|error| OpenError::io(root, error))?;
+        disk.create_dir_all(root).map_err(|error| refusal(disk.as_ref(), root, error))?;
         let lock = take_lock(seam, &layout)?;
         let (tag, whole) = check_format(seam, &layout)?.unwrap_or_else(|| (new_tag(seam), true));
         let dir = DataDir { disk, layout, latch: Latch::default(), tag };
         let mut found = match dir.disk.list(&dir.layout.journal_dir()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => begin(&dir)?,
-            Err(error) => return Err(OpenError::io(&dir.layout.journal_dir(), error)),
-            Ok(_) => find(&dir).map_err(|error| OpenError::io(root, error))?,
+            Err(error) => return Err(refusal(dir.disk.as_ref(), &dir.layout.journal_dir(), error)),
+            Ok(_) => find(&dir).map_err(|error| refusal(dir.disk.as_ref(), root, error))?,
         };
         if found.recovered.damage.iter().any(|damage| matches!(damage, Damage::Snapshot { .. })) {
             return Err(OpenError::SnapshotDamaged { path: dir.layout.snapshot() });
@@ -168,20 +214,30 @@ impl Store {
 
 /// The directory's number and whether the file is whole; `None` where a directory is to begin.
 fn check_format(seam: &Seam, layout: &Layout) -> Result<Option<(u64, bool)>, OpenError> {
-    let read =
-        format::read(seam.disk.as_ref(), layout).map_err(|error| OpenError::io(&layout.format(), error))?;
-    match read {
-        Format::Known { tag, whole } => Ok(Some((tag, whole))),
+    let disk = seam.disk.as_ref();
+    let refuse = |path: PathBuf| move |error| refusal(disk, &path, error);
+    match format::read(disk, layout).map_err(refuse(layout.format()))? {
+        Format::Known { tag, whole } => {
+            let owner = disk.owner(&layout.format()).map_err(refuse(layout.format()))?;
+            if owner.of_process == ROOT && owner.of_file != ROOT {
+                return Err(OpenError::OfAnotherUser { root: layout.root().to_owned(), owner });
+            }
+            Ok(Some((tag, whole)))
+        }
         Format::Newer(version) => Err(OpenError::NewerFormat { root: layout.root().to_owned(), version }),
-        Format::Missing if seam.disk.list(&layout.journal_dir()).is_err() => Ok(None),
-        Format::Missing | Format::Damaged => Err(OpenError::UnknownFormat { path: layout.format() }),
+        Format::Damaged => Err(OpenError::UnknownFormat { path: layout.format() }),
+        Format::Missing => match disk.list(&layout.journal_dir()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(refusal(disk, &layout.journal_dir(), error)),
+            Ok(_) => Err(OpenError::UnknownFormat { path: layout.format() }),
+        },
     }
 }
 
 fn take_lock(seam: &Seam, layout: &Layout) -> Result<LockGuard, OpenError> {
     seam.disk.lock(&layout.lock()).map_err(|error| match error {
         LockError::Held { pid, .. } => OpenError::InUse { root: layout.root().to_owned(), pid },
-        LockError::Io { path, source } => OpenError::io(&path, source),
+        LockError::Io { path, source } => refusal(seam.disk.as_ref(), &path, source),
     })
 }
 
@@ -200,7 +256,7 @@ fn begin(dir: &DataDir) -> Result<Found, OpenError> {
     if let Some(parent) = dir.layout.root().parent().filter(|parent| !parent.as_os_str().is_empty()) {
         dir.sync_dir(parent)?;
     }
-    find(dir).map_err(|error| OpenError::io(dir.layout.root(), error))
+    find(dir).map_err(|error| refusal(dir.disk.as_ref(), dir.layout.root(), error))
 }
 
 fn remove_orphans(dir: &DataDir, orphans: &BTreeSet<(u64, Option<u64>)>) -> Result<(), StorageFailure> {

@@ -6,7 +6,10 @@
 use std::path::PathBuf;
 
 use super::accounts::{UserTable, VhostTable};
-use super::units::{ByteSize, Listen, LogFilter, Memory, Period, ThreadCount};
+use super::file;
+use super::units::{
+    ByteSize, Confirmed, Count, Label, Listen, LogFilter, Memory, Period, ShortCount, ThreadCount,
+};
 
 /// Declares settings that may each be absent from a source, and how two sources are laid over each other.
 macro_rules! layer {
@@ -37,7 +40,13 @@ layer! {
 
         /// Keep everything in this directory, which belongs to one broker at a time [default: ./data]
         #[arg(long, value_name = "DIR")]
+        #[serde(deserialize_with = "file::path")]
         data_dir: Option<PathBuf>,
+
+        /// What a confirm means, where a queue's x-durability does not say it: "fsync", the message is on the disk and
+        /// outlives the machine's end; "os", it is with the operating system and outlives the broker's [default: fsync]
+        #[arg(long, value_name = "fsync|os")]
+        durability: Option<Confirmed>,
 
         /// Listen for AMQP 0-9-1 here; port 0 takes any free one, "off" listens not at all [default: 127.0.0.1:5672]
         #[arg(long, value_name = "HOST:PORT|off")]
@@ -58,6 +67,9 @@ layer! {
         /// Let probes ask for health checks without a login [default: false]
         #[arg(long, value_name = "BOOL", hide_short_help = true)]
         open_probes: Option<bool>,
+        /// Import definitions, in RabbitMQ's JSON, from this file at every start
+        #[arg(long, value_name = "FILE")]
+        load_definitions: Option<PathBuf>,
 
         /// Threads that serve connections (default: one per core)
         #[arg(long, value_name = "N")]
@@ -70,15 +82,15 @@ layer! {
 
         /// Name of this broker among others (default: deepmq@ and the machine's name)
         #[arg(long, value_name = "NAME")]
-        node_name: Option<String>,
+        node_name: Option<Label>,
 
         /// Product told to clients, for those that look for one they know [default: DeepMQ]
         #[arg(long, value_name = "NAME")]
-        product: Option<String>,
+        product: Option<Label>,
 
         /// Version told to clients, for those that want a certain one (default: the broker's own)
         #[arg(long, value_name = "VERSION")]
-        product_version: Option<String>,
+        product_version: Option<Label>,
 
         #[command(flatten, next_help_heading = "Limits")]
         limits: LimitSettings,
@@ -96,31 +108,31 @@ layer! {
     struct LimitSettings {
         /// Open connections [default: 65536]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        connections_max: Option<usize>,
+        connections_max: Option<Count>,
 
         /// Channels of a connection [default: 2047]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        channels_per_connection_max: Option<u16>,
+        channels_per_connection_max: Option<ShortCount>,
 
         /// Consumers of a channel [default: 4096]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        consumers_per_channel_max: Option<usize>,
+        consumers_per_channel_max: Option<Count>,
 
         /// Users, vhosts, permissions, policies and parameters together [default: 100000]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        registry_entries_max: Option<usize>,
+        registry_entries_max: Option<Count>,
 
         /// Queues of a vhost [default: 100000]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        queues_per_vhost_max: Option<usize>,
+        queues_per_vhost_max: Option<Count>,
 
         /// Exchanges of a vhost [default: 20000]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        exchanges_per_vhost_max: Option<usize>,
+        exchanges_per_vhost_max: Option<Count>,
 
         /// Bindings of a vhost [default: 1000000]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        bindings_per_vhost_max: Option<usize>,
+        bindings_per_vhost_max: Option<Count>,
 
         /// Largest frame [default: 128KiB]
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
@@ -136,7 +148,7 @@ layer! {
 
         /// Nesting of tables in arguments and headers [default: 64]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        table_depth_max: Option<usize>,
+        table_depth_max: Option<Count>,
 
         /// Bytes waiting to be sent on a connection before its consumers pause [default: 1MiB]
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
@@ -151,6 +163,10 @@ layer! {
         #[arg(long, value_name = "SIZE", hide_short_help = true)]
         message_pool_bytes: Option<ByteSize>,
 
+        /// Free bytes on the data directory's disk below which publishers are blocked; 0 for none [default: 256MiB]
+        #[arg(long, value_name = "SIZE", hide_short_help = true)]
+        disk_free_bytes_min: Option<ByteSize>,
+
         /// Time for a connection's handshake [default: 10s]
         #[arg(long, value_name = "TIME", hide_short_help = true)]
         handshake_timeout: Option<Period>,
@@ -161,10 +177,10 @@ layer! {
 
         /// Events that wait for one subscriber [default: 1024]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        events_buffered_max: Option<usize>,
+        events_buffered_max: Option<Count>,
 
         /// Passwords verified at once on the slow path [default: 4]
         #[arg(long, value_name = "N", hide_short_help = true)]
-        slow_logins_max: Option<usize>,
+        slow_logins_max: Option<Count>,
     }
 }

@@ -1,10 +1,12 @@
 //! Precedence, defaults and what wrong settings are answered with.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use deepmq_broker::users::VhostAccess;
+use deepmq_storage::Durability;
 
 use super::*;
 
@@ -34,7 +36,7 @@ fn resolve(settings: Settings) -> Config {
 
 fn refusal(toml: &str) -> String {
     match file::parse(toml) {
-        Err(error) => error.message().to_owned(),
+        Err(wrong) => wrong.sentence,
         Ok(settings) => format!("{:#}", Config::resolve(settings, &machine()).unwrap_err()),
     }
 }
@@ -88,11 +90,21 @@ fn every_default_the_help_names_is_the_default() {
         assert_eq!(config.api.metrics_queues_max, untouched.api.metrics_queues_max);
         assert_eq!(config.data_dir.file_name(), untouched.data_dir.file_name());
         assert_eq!(config.log, untouched.log);
+        assert_eq!(config.broker.durability, untouched.broker.durability);
         assert_eq!(config.broker.product, untouched.broker.product);
         assert_eq!(config.broker.limits, untouched.broker.limits, "{flag}");
         compared += 1;
     }
-    assert_eq!(compared, 26);
+    assert_eq!(compared, 28);
+}
+
+#[test]
+fn what_a_confirm_means_is_set_in_each_source() {
+    let durability = |settings| resolve(settings).broker.durability;
+    assert_eq!(durability(flags(&["--durability", "os"])), Durability::Os);
+    assert_eq!(durability(environment(&[("DEEPMQ_DURABILITY", "os")]).unwrap()), Durability::Os);
+    assert_eq!(durability(file::parse("durability = 'os'").unwrap()), Durability::Os);
+    assert_eq!(durability(Settings::default()), Durability::Fsync);
 }
 
 #[test]
@@ -117,8 +129,30 @@ fn every_flag_is_read_from_its_variable_too() {
 #[test]
 fn a_wrong_variable_is_named() {
     let error = environment(&[("DEEPMQ_AMQP", "5672")]).unwrap_err().to_string();
-    assert!(error.starts_with("DEEPMQ_AMQP: invalid value '5672'"), "{error}");
+    assert!(error.starts_with("DEEPMQ_AMQP: invalid value '5672': write an address as"), "{error}");
     assert_eq!(error.lines().count(), 1);
+    let error = environment(&[("DEEPMQ_CONNECTIONS_MAX", "x")]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "DEEPMQ_CONNECTIONS_MAX: invalid value 'x': write a whole number, as 1000; correct or unset the variable"
+    );
+    let error = environment(&[("DEEPMQ_CONFIG", "")]).unwrap_err().to_string();
+    assert_eq!(error, "DEEPMQ_CONFIG is empty; correct or unset the variable");
+    let broken = environment::read(|name| (name == "DEEPMQ_AMQP").then(|| OsString::from_vec(vec![0xff])));
+    assert_eq!(broken.unwrap_err().to_string(), "DEEPMQ_AMQP is not in UTF-8; correct or unset the variable");
+}
+
+#[test]
+fn a_variable_that_looks_like_a_setting_and_is_none_is_known_as_such() {
+    let all = [
+        "DEEPMQ_DATA_DIRR",
+        "DEEPMQ_DATA_DIR",
+        "PATH",
+        "DEEPMQ_PORT",
+        "DEEPMQ_PORT_5672_TCP",
+        "DEEPMQ_SERVICE_HOST",
+    ];
+    assert_eq!(environment::unknown(all.into_iter().map(str::to_owned)), ["DEEPMQ_DATA_DIRR"]);
 }
 
 #[test]
@@ -147,19 +181,39 @@ fn a_wrong_file_is_answered_with_what_is_wrong() {
         let text = refusal(toml);
         assert!(text.contains(expected), "{toml:?}: {text}");
     };
-    check("frobnicate = 1", "unknown field `frobnicate`");
-    check("config = 'other.toml'", "unknown field `config`");
+    check("frobnicate = 1", "there is no setting `frobnicate` here, there are `data-dir`, `durability`");
+    check("config = 'other.toml'", "there is no setting `config`");
+    check("amqp = 'off", "this is not TOML (");
+    check("amqp = 'off'\namqp = 'off'", "this is not TOML (duplicate key); correct or remove it");
+    check("amqp = true", "invalid value \"true\": write an address as");
+    check("data-dir = 7", "`7` is no text; write a text in quotes");
+    check("node-name = ''", "write a name of 1 to 255 bytes");
+    check("limits = 5", "`5` is no section; write its name in brackets, as in [limits]");
+    check("[user]\nname = 'ann'", "write its name in double brackets, as in [[user]]");
+    check("user = 5", "`5` is no list");
+    check("worker-threads = 1.5", "invalid value \"1.5\": write a whole number from 1 to 1024");
+    check("[limits]\nconnections-max = -1", "invalid value \"-1\": write a whole number");
+    check("[limits]\ntable-depth-max = 99999999999999999999999", "the number has more than 64 bits");
+    check("[limits]\nready-memory-bytes-max = 0.4", "invalid value \"0.4\": write a size as");
     check("[limits]\nframe-bytes-max = '1MB'", "write a size as");
     check("[limits]\nhandshake-timeout = 10", "write a time as");
     check("[limits]\nframe-bytes-max = 100", "frame-bytes-max must be at least 4096");
-    check("[limits]\nchannels-per-connection-max = 65536", "65536");
+    check(
+        "[limits]\nchannels-per-connection-max = 65536",
+        "invalid value \"65536\": write a whole number from 1 to 65535",
+    );
+    check("durability = 'disk'", "write fsync or os");
     check("worker-threads = 0", "write a whole number from 1 to 1024");
     check("worker-threads = 100000", "write a whole number from 1 to 1024");
     check("[[user]]\nname = 'ann'", "user \"ann\": give one of password and password-hash");
     check("[[user]]\nname = 'ann'\npassword = 'a'\npassword-hash = 'b'", "give one of");
     check("[[user]]\nname = 'ann'\npassword = ''", "user \"ann\": the password is empty");
     check("[[user]]\nname = 'ann'\npassword-hash = 'secret'", "user \"ann\": not a password hash");
-    check("[[user]]\nname = 'ann'\npasswort = 'a'", "unknown field `passwort`");
+    check("[[user]]\nname = 'ann'\npasswort = 'a'", "there is no setting `passwort`");
+    check("[[user]]\npassword = 'a'", "`name` is missing; add it");
+    check("[[user]]\nname = 'ann'\npassword = 5", "`5` is no text; write a text in quotes");
+    check("[[user]]\nname = 'ann'\npassword = 'a'\ntags = 'b'", "\"b\" is no list; write a list, as in");
+    check("[[user]]\nname = 'ann'\npassword = 'a'\nloopback-only = 'no'", "write true or false");
     check("[[vhost]]\nname = ''", "a name must have 1 to 255 bytes");
     check("[[vhost]]\nname = 'a'\n[[vhost]]\nname = 'a'", "the vhost \"a\" is given twice");
     let user = "[[user]]\nname = 'a'\npassword = 'a'\n";

@@ -2,12 +2,18 @@
 //!
 //! Owns how each is written; the same in a flag, a variable and the file. Must not know which setting uses it.
 
+mod confirmed;
+mod count;
+mod label;
 mod listen;
 mod log_filter;
 mod size;
 mod thread_count;
 mod time;
 
+pub(crate) use confirmed::Confirmed;
+pub(crate) use count::{Count, ShortCount};
+pub(crate) use label::Label;
 pub(crate) use listen::Listen;
 pub(crate) use log_filter::LogFilter;
 pub(crate) use size::{ByteSize, Memory};
@@ -26,8 +32,8 @@ impl std::fmt::Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// Lets a type that is read from text be read from a string of the file; and from a whole number, if the type takes a
-/// number without a unit.
+/// Lets a type that is read from text be read from whatever stands in the file, as if it stood there in quotes: the type
+/// takes it, or says in its own words what is right.
 macro_rules! deserialize_from_text {
     ($type:ty) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -47,6 +53,18 @@ macro_rules! deserialize_from_text {
 
                     fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
                         self.visit_str(&number.to_string())
+                    }
+
+                    fn visit_i128<E: serde::de::Error>(self, number: i128) -> Result<$type, E> {
+                        self.visit_str(&number.to_string())
+                    }
+
+                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
+                        self.visit_str(&number.to_string())
+                    }
+
+                    fn visit_bool<E: serde::de::Error>(self, truth: bool) -> Result<$type, E> {
+                        self.visit_str(&truth.to_string())
                     }
                 }
                 deserializer.deserialize_any(Text)

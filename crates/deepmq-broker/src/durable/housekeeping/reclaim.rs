@@ -23,14 +23,15 @@ const SETTLED_PART: u64 = 8;
 /// Gives up what the journal has too much.
 pub(super) fn journal(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
     let long = JOURNAL_FILES_MIN * durable.store.options().journal_file_bytes;
-    while durable.store.journal_bytes() > long && reclaim_oldest(durable, house)? {}
+    while (durable.store.journal_bytes() > long || durable.disk.is_on()) && reclaim_oldest(durable, house)? {}
     Ok(())
 }
 
 /// Before a stop: gives up all of the journal that can be, so that there is little to be read at the next start.
 pub(in crate::durable) fn put_in_order(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
     let journal = durable.journal();
-    while durable.store.oldest().is_some() {
+    // On a full disk there is no room to put anything elsewhere.
+    while durable.store.oldest().is_some() && !durable.disk.is_on() {
         journal.request_sync();
         journal.wait(journal.appended(), Durability::Fsync)?;
         let before = durable.store.journal_bytes();
@@ -49,11 +50,16 @@ fn reclaim_oldest(durable: &Durable, house: &impl House) -> Result<bool, AppendE
     let store = &durable.store;
     let Some(Reclaim { file, queues: blockers, topology }) = store.oldest() else { return Ok(false) };
     let queues = kept(house.queues());
+    let cramped = durable.disk.is_cramped(store);
     let (mut few, mut sum) = (Vec::new(), 0);
     for blocker in &blockers {
         let Some(queue) = queues.get(&blocker.queue) else { continue };
         let end = Position(blocker.placed_end);
         let bytes = queue.unstored_bytes(end, PLACED_AGAIN_BYTES_MAX);
+        if bytes > 0 && cramped {
+            // There is no room to write it anywhere else.
+            return Ok(false);
+        }
         if bytes >= PLACED_AGAIN_BYTES_MAX {
             queue.store_below(store, end)?;
         } else if bytes > 0 {
@@ -104,16 +110,16 @@ pub(super) struct Segments(BTreeMap<u64, u64>);
 impl Segments {
     /// Removes segments of which nothing is needed, once enough was settled.
     pub(super) fn reclaim(&mut self, durable: &Durable, house: &impl House) -> Result<(), AppendError> {
+        let seen_before = std::mem::take(&mut self.0);
         for queue in house.queues() {
             let (Some(live), Some(stored)) = (queue.live_stored(), queue.stored_as()) else { continue };
             let stats = durable.store.segment_stats(stored.number);
             if stats.segments == 0 {
-                self.0.remove(&stored.number);
                 continue;
             }
             let settled = stats.messages.saturating_sub(live);
-            let seen = self.0.entry(stored.number).or_default();
-            *seen = settled.min(*seen);
+            let before = seen_before.get(&stored.number).copied().unwrap_or_default();
+            let seen = self.0.entry(stored.number).or_insert(settled.min(before));
             if settled > *seen && (live == 0 || settled - *seen >= stats.messages / SETTLED_PART) {
                 if stored.survives {
                     durable.store.checkpoint(&[queue.kept_state()], None)?;

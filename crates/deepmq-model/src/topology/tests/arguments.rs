@@ -30,6 +30,8 @@ fn what_is_wrong_is_told_as_rabbitmq_tells_it() {
         ("x-queue-type", text("x"), "\"unsupported queue type 'x'\""),
         ("x-queue-type", Value::I32(1), "{unacceptable_type,signedint}"),
         ("x-delivery-limit", text("5"), "\"expected integer, got longstr\""),
+        ("x-durability", text("Fsync"), "\"expected 'fsync' or 'os', got 'Fsync'\""),
+        ("x-durability", Value::Bool(true), "{unacceptable_type,bool}"),
         ("x-queue-mode", Value::I32(1), "{unacceptable_type,signedint}"),
         ("x-queue-version", text("2"), "\"expected integer, got longstr\""),
     ];
@@ -70,6 +72,7 @@ fn all_known_arguments_are_read() {
         ("x-max-priority", Value::U8(255)),
         ("x-single-active-consumer", Value::Bool(true)),
         ("x-delivery-limit", Value::I32(3)),
+        ("x-durability", text("os")),
     ]));
     let expected = QueueArguments {
         kind: QueueKind::Quorum,
@@ -84,6 +87,7 @@ fn all_known_arguments_are_read() {
         max_priority: Some(255),
         single_active_consumer: true,
         delivery_limit: Some(DeliveryLimit::Times(3)),
+        durability: Some(DurabilityMode::Os),
     };
     assert_eq!(arguments, Ok(expected));
 }

@@ -5,14 +5,15 @@
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Read, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{Errno, pwritev};
+use rustix::process::geteuid;
 
-use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
 
 /// The machine's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,6 +76,10 @@ impl Disk for RealDisk {
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let facts = statvfs(dir)?;
         Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    }
+
+    fn owner(&self, path: &Path) -> io::Result<Owner> {
+        Ok(Owner { of_file: fs::metadata(path)?.uid(), of_process: geteuid().as_raw() })
     }
 }
 
@@ -166,9 +171,16 @@ fn take_lock(path: &Path) -> io::Result<Result<File, Option<u32>>> {
         Err(Errno::WOULDBLOCK) => return Ok(Err(read_pid(&file))),
         Err(errno) => return Err(errno.into()),
     }
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
+    // On a full disk there may be no space for it, and the lock holds without.
+    let _ = write_pid(&mut file);
     Ok(Ok(file))
+}
+
+/// Over what is there, and only then cut: a block that is freed may not come back.
+fn write_pid(file: &mut File) -> io::Result<()> {
+    let line = format!("{}\n", std::process::id());
+    file.write_all(line.as_bytes())?;
+    file.set_len(line.len() as u64)
 }
 
 /// The id in a lock file; `None` in the instant between lock and write, or if anyone wrote something else into it.

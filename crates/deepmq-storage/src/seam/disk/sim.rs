@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
 use crate::seam::SeededRandom;
 use inode::{Change, Inode};
 use names::{Names, Node};
@@ -22,6 +22,7 @@ use names::{Names, Node};
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk {
     world: Arc<Mutex<World>>,
+    syncs_go_on: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
@@ -34,10 +35,13 @@ struct World {
     crash_at: Option<u64>,
     read_only: bool,
     free_bytes: Option<u64>,
+    owner: Option<Owner>,
+    syncs_held: bool,
 }
 
-/// `EIO` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
+/// `EIO`, `ENOSPC` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
 const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
 
 impl World {
@@ -53,6 +57,22 @@ impl World {
         match self.fail_at {
             Some((at, errno)) if at == self.operations => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
+        }
+    }
+
+    /// Takes or gives back what a file's length changes by, if it is a disk that fills up.
+    fn take_space(&mut self, from: usize, to: usize) -> io::Result<()> {
+        let Some(free) = self.free_bytes else { return Ok(()) };
+        let left = (free + from as u64).checked_sub(to as u64);
+        self.free_bytes = Some(left.ok_or_else(|| io::Error::from_raw_os_error(ENOSPC))?);
+        Ok(())
+    }
+
+    /// The file of this name is about to lose it.
+    fn give_space_back(&mut self, path: &Path) {
+        if let Some(Node::File(number)) = self.names.node(path) {
+            let length = self.inode(number).live().len();
+            self.free_bytes = self.free_bytes.map(|free| free + length as u64);
         }
     }
 
@@ -98,9 +118,21 @@ impl SimDisk {
         self.world().read_only = read_only;
     }
 
-    /// What [`Disk::free_bytes`] says from now on.
+    /// Gives the disk so much free space from now on, which files take as they grow and give back as they go; a write that
+    /// finds too little fails and writes nothing. At first there is no end to it.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.world().free_bytes = Some(bytes);
+    }
+
+    /// Lets every sync of a file wait until this is taken back, as a disk that is busy does.
+    pub fn hold_syncs(&self, hold: bool) {
+        self.world().syncs_held = hold;
+        self.syncs_go_on.notify_all();
+    }
+
+    /// What [`Disk::owner`] says from now on; at first everything is root's.
+    pub fn set_owner(&self, owner: Owner) {
+        self.world().owner = Some(owner);
     }
 
     /// What the disk holds after a crash now: all that was synced, and of the rest what the seed says. Seeds that
@@ -114,7 +146,7 @@ impl SimDisk {
         let inodes =
             world.inodes.iter().map(|(&number, inode)| (number, inode.survivor(seed % 4, &random))).collect();
         let survivor = World { names, inodes, ..World::default() };
-        Self { world: Arc::new(Mutex::new(survivor)) }
+        Self { world: Arc::new(Mutex::new(survivor)), ..Self::default() }
     }
 
     /// A copy of the disk as a process sees it now, synced or not: what a killed process leaves to the next.
@@ -198,6 +230,8 @@ impl Disk for SimDisk {
             (Some(Node::File(number)), OpenMode::Read | OpenMode::Write) => number,
             (Some(Node::File(number)), OpenMode::Create) => {
                 world.change()?;
+                let length = world.inode(number).live().len();
+                world.take_space(length, 0)?;
                 world.inode(number).apply(Change::Truncate(0));
                 number
             }
@@ -216,6 +250,7 @@ impl Disk for SimDisk {
             return Err(io::ErrorKind::NotFound.into());
         }
         world.change()?;
+        world.give_space_back(to);
         world.names.rename(from, to);
         Ok(())
     }
@@ -227,6 +262,7 @@ impl Disk for SimDisk {
             Some(Node::Dir) => return Err(io::ErrorKind::IsADirectory.into()),
             None => return Err(io::ErrorKind::NotFound.into()),
         }
+        world.give_space_back(path);
         world.names.remove(path);
         Ok(())
     }
@@ -256,6 +292,12 @@ impl Disk for SimDisk {
     fn free_bytes(&self, _: &Path) -> io::Result<u64> {
         Ok(self.world().free_bytes.unwrap_or(1 << 40))
     }
+
+    fn owner(&self, path: &Path) -> io::Result<Owner> {
+        let world = self.world();
+        world.names.node(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(world.owner.unwrap_or(Owner { of_file: 0, of_process: 0 }))
+    }
 }
 
 struct SimLock {
@@ -277,12 +319,15 @@ struct SimFile {
 }
 
 impl SimFile {
-    fn change(&self, change: impl FnOnce(&mut Inode)) -> io::Result<()> {
+    /// Changes the file, whose length may become another.
+    fn change(&self, length: impl FnOnce(usize) -> usize, change: impl FnOnce(&mut Inode)) -> io::Result<()> {
         if !self.writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut world = self.disk.world();
         world.change()?;
+        let before = world.inode(self.number).live().len();
+        world.take_space(before, length(before))?;
         change(world.inode(self.number));
         Ok(())
     }
@@ -301,24 +346,30 @@ impl DiskFile for SimFile {
 
     fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
         let bytes = parts.concat();
-        self.change(|inode| inode.apply(Change::Write { offset, bytes }))
+        let end = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(bytes.len());
+        self.change(|length| length.max(end), |inode| inode.apply(Change::Write { offset, bytes }))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.change(Inode::sync)
+        let held = self.disk.syncs_go_on.wait_while(self.disk.world(), |world| world.syncs_held);
+        drop(held);
+        self.change(|length| length, Inode::sync)
     }
 
     fn preallocate(&self, bytes: u64) -> io::Result<()> {
-        self.change(|inode| inode.apply(Change::Extend(bytes)))
+        let end = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.change(|length| length.max(end), |inode| inode.apply(Change::Extend(bytes)))
     }
 
     fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
         let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        self.change(|inode| inode.apply(Change::Write { offset: range.start, bytes: vec![0; bytes] }))
+        let hole = Change::Write { offset: range.start, bytes: vec![0; bytes] };
+        self.change(|length| length, |inode| inode.apply(hole))
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.change(|inode| inode.apply(Change::Truncate(bytes)))
+        let end = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.change(|_| end, |inode| inode.apply(Change::Truncate(bytes)))
     }
 
     fn size(&self) -> io::Result<u64> {

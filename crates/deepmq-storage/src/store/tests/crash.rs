@@ -1,6 +1,6 @@
 //! The store after a crash at every operation, and after every failure.
 
-use super::workload::{Model, Step, open, run, step};
+use super::workload::{Model, Step, Stopped, open, run, step};
 use crate::seam::SimDisk;
 use crate::{BatchBuilder, Durability, Lsn};
 use proptest::prelude::*;
@@ -142,16 +142,35 @@ fn no_promise_is_broken_by_a_crash_while_opening_after_a_crash() {
 
 #[test]
 fn a_failed_operation_is_the_last_and_what_was_promised_before_is_kept() {
-    for errno in [ENOSPC, EIO] {
-        for at in 1..=operations(&script()) {
-            let disk = SimDisk::new();
-            disk.fail_at(at, errno);
-            let (model, _) = run(&disk, &script());
-            for seed in [at * 16, at * 16 + 15] {
-                check(&disk.crash(seed), &model, &format!("errno {errno} at operation {at}, seed {seed}"));
-            }
+    for at in 1..=operations(&script()) {
+        let (disk, model, _) = run_failing(at, EIO);
+        for seed in [at * 16, at * 16 + 15] {
+            check(&disk.crash(seed), &model, &format!("operation {at} fails, seed {seed}"));
         }
     }
+}
+
+#[test]
+fn what_finds_no_space_is_done_later_and_no_promise_is_broken() {
+    let mut went_on = 0;
+    for at in 1..=operations(&script()) {
+        let (disk, model, outcome) = run_failing(at, ENOSPC);
+        went_on += u64::from(outcome.is_ok());
+        for (kind, left) in
+            [("end", disk.image()), ("crash", disk.crash(at * 16)), ("crash", disk.crash(at * 16 + 15))]
+        {
+            check(&left, &model, &format!("no space for operation {at}, {kind}"));
+        }
+    }
+    // All but syncs, names, and what the first start needs.
+    assert!(went_on > operations(&script()) / 3, "{went_on} of {}", operations(&script()));
+}
+
+fn run_failing(at: u64, errno: i32) -> (SimDisk, Model, Result<(), Stopped>) {
+    let disk = SimDisk::new();
+    disk.fail_at(at, errno);
+    let (model, outcome) = run(&disk, &script());
+    (disk, model, outcome)
 }
 
 proptest! {

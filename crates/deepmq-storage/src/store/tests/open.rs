@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::workload::{ROOT, open, seam, tiny};
-use crate::seam::{Disk, OpenMode, SimDisk};
+use crate::seam::{Disk, OpenMode, Owner, SimDisk};
 use crate::*;
 
 fn refused(disk: &SimDisk) -> OpenError {
@@ -32,6 +32,36 @@ fn a_read_only_directory_is_refused() {
         disk.set_read_only(true);
         assert!(matches!(refused(&disk), OpenError::ReadOnly { .. }));
     }
+}
+
+#[test]
+fn the_data_of_another_user_is_refused_to_root_who_would_lock_its_owner_out() {
+    let disk = used();
+    let before = disk.operations();
+    disk.set_owner(Owner { of_file: 7, of_process: 0 });
+    let told = "/data is not for user 0, whom this broker runs as, for it belongs to user 7";
+    assert_eq!(refused(&disk).to_string(), told);
+    assert_eq!(disk.operations(), before);
+    for allowed in [Owner { of_file: 7, of_process: 7 }, Owner { of_file: 0, of_process: 7 }] {
+        disk.set_owner(allowed);
+        open(&disk).unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_directory_is_refused_by_its_name_and_nothing_is_changed() {
+    let disk = SimDisk::new();
+    disk.create_dir_all(Path::new("/")).unwrap();
+    disk.open(Path::new(ROOT), OpenMode::Create).unwrap();
+    let before = disk.operations();
+    assert_eq!(refused(&disk).to_string(), "/data is not a directory");
+    assert_eq!(disk.operations(), before);
+    let disk = SimDisk::new();
+    disk.create_dir_all(Path::new(ROOT)).unwrap();
+    disk.open(&Path::new(ROOT).join("journal"), OpenMode::Create).unwrap();
+    let before = disk.operations();
+    assert_eq!(refused(&disk).to_string(), "/data/journal is not a directory");
+    assert_eq!(disk.operations(), before);
 }
 
 #[test]
@@ -101,4 +131,21 @@ fn it_works_on_a_real_disk() {
     assert_eq!(sequences, (50..100).collect::<Vec<_>>());
     let block = store.find_block(1, 49).unwrap().unwrap();
     assert_eq!(store.read_block(1, &block).unwrap(), b"fifty messages");
+}
+
+#[test]
+fn the_reserve_is_space_for_what_makes_room_on_a_full_disk() {
+    let disk = SimDisk::new();
+    let (store, _) = open(&disk).unwrap();
+    store.keep_reserve().unwrap();
+    disk.set_free_bytes(0);
+    let full = store.write_snapshot(Lsn(0), b"all there is").unwrap_err();
+    assert!(full.is_out_of_space(), "{full}");
+    store.use_reserve().unwrap();
+    store.write_snapshot(Lsn(0), b"all there is").unwrap();
+    disk.set_free_bytes(1000);
+    store.keep_reserve().unwrap();
+    store.use_reserve().unwrap();
+    assert_eq!(disk.free_bytes(Path::new(ROOT)).unwrap(), 1000, "too little to keep is left alone");
+    assert!(store.journal().failure().is_none());
 }
