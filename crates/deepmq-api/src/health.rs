@@ -44,11 +44,14 @@ fn failed(reason: &str, mut more: Value) -> Response {
 #[utoipa::path(get, path = "/health/checks/alarms", tag = "health",
     responses((status = 200, body = Health), (status = 503, body = Health)))]
 pub(crate) async fn alarms(State(api): State<Api>) -> Response {
-    if api.broker().memory().is_full() {
-        let alarms = json!({ "alarms": [{ "node": api.node(), "resource": "memory" }] });
-        return failed("There are alarms in effect", alarms);
-    }
-    ok()
+    let disk = api.broker().status().disk.is_some_and(|disk| disk.alarm);
+    let on = [("memory", api.broker().memory().is_full()), ("disk", disk)];
+    let alarms: Vec<_> = on
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(resource, _)| json!({ "node": api.node(), "resource": resource }))
+        .collect();
+    if alarms.is_empty() { ok() } else { failed("There are alarms in effect", json!({ "alarms": alarms })) }
 }
 
 /// No alarm is in effect on this node

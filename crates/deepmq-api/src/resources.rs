@@ -6,6 +6,7 @@ pub(crate) mod bindings;
 pub(crate) mod channels;
 pub(crate) mod connections;
 pub(crate) mod consumers;
+pub(crate) mod definitions;
 mod edits;
 pub(crate) mod exchanges;
 pub(crate) mod features;

@@ -11,8 +11,8 @@ use crate::metrics;
 use crate::openapi;
 use crate::request_id;
 use crate::resources::{
-    bindings, channels, connections, consumers, exchanges, features, limits, messages, nodes, overview,
-    parameters, permissions, policies, queues, topology, users, vhosts,
+    bindings, channels, connections, consumers, definitions, exchanges, features, limits, messages, nodes,
+    overview, parameters, permissions, policies, queues, topology, users, vhosts,
 };
 use axum::Router;
 use axum::http::StatusCode;
@@ -96,6 +96,8 @@ fn settings() -> OpenApiRouter<Api> {
         .routes(routes!(parameters::get, parameters::put, parameters::delete))
         .routes(routes!(parameters::list_global))
         .routes(routes!(parameters::get_global, parameters::put_global, parameters::delete_global))
+        .routes(routes!(definitions::export, definitions::import))
+        .routes(routes!(definitions::export_vhost, definitions::import_vhost))
         .routes(routes!(limits::list_vhosts))
         .routes(routes!(limits::get_vhost))
         .routes(routes!(limits::put_vhost, limits::delete_vhost))

@@ -9,6 +9,7 @@ mod verbs;
 
 pub(crate) use verbs::Manage;
 
+use std::fs;
 use std::io::{Read, Write, stdout};
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -22,7 +23,7 @@ use crate::cli::Failure;
 use client::{Client, ClientError, path};
 use kind::Kind;
 use table::Table;
-use verbs::{Declare, Delete};
+use verbs::{Declare, DefinitionsVerb, Delete};
 
 /// The broker refused what was asked for, or there is no such thing.
 const EXIT_REFUSED: u8 = 1;
@@ -67,8 +68,30 @@ fn act(verb: Manage) -> anyhow::Result<()> {
             on.client()?.delete_for(&path(&["connections", &name]), &reason)?;
             print(&format!("closed connection '{name}'"))
         }
+        Manage::Definitions { what } => definitions(what),
         Manage::Watch { on, vhost, interval, rounds } => {
             watch(&on.client()?, vhost.as_deref(), interval.0, rounds)
+        }
+    }
+}
+
+fn definitions(what: DefinitionsVerb) -> anyhow::Result<()> {
+    let at = |vhost: Option<&str>| path(&["definitions"].into_iter().chain(vhost).collect::<Vec<_>>());
+    match what {
+        DefinitionsVerb::Export { file, on, vhost } => {
+            let exported = on.client()?.get(&at(vhost.as_deref()))?;
+            let text = serde_json::to_string_pretty(&exported)?;
+            let Some(file) = file else { return print(&text) };
+            fs::write(&file, text + "\n")
+                .with_context(|| format!("{} can not be written", file.display()))?;
+            print(&format!("definitions written to {}", file.display()))
+        }
+        DefinitionsVerb::Import { file, on, vhost } => {
+            let text = fs::read(&file).with_context(|| format!("{} can not be read", file.display()))?;
+            let document: Value = serde_json::from_slice(&text)
+                .with_context(|| format!("{} is no JSON document", file.display()))?;
+            on.client()?.post(&at(vhost.as_deref()), &document)?;
+            print(&format!("definitions taken from {}", file.display()))
         }
     }
 }

@@ -86,10 +86,11 @@ fn alarms(api: &Api, text: &mut Text) {
         "1 while publishers are blocked for memory.",
         memory,
     );
-    text.one(&["rabbitmq_alarms_free_disk_space_watermark"], Gauge, "1 while they are for the disk.", 0);
-    text.one(&["rabbitmq_alarms_file_descriptor_limit"], Gauge, "1 while there are no open files left.", 0);
+    let disk = u8::from(api.broker().status().disk.is_some_and(|disk| disk.alarm));
+    text.one(&["rabbitmq_alarms_free_disk_space_watermark"], Gauge, "1 while they are for the disk.", disk);
     text.family("deepmq_alarm", Gauge, "1 while an alarm is in effect.");
     text.sample("deepmq_alarm", &[("resource", "memory")], memory);
+    text.sample("deepmq_alarm", &[("resource", "disk")], disk);
 }
 
 fn objects(api: &Api, queues: &[RunningQueue], text: &mut Text) {

@@ -184,3 +184,45 @@ async fn parameters_and_limits_are_set_and_cleared() {
     assert_eq!(rig.put("/user-limits/guest/max-fun", json!({"value": 1})).await.refusal().0, 400);
     assert_eq!(rig.put("/user-limits/absent/max-channels", json!({"value": 1})).await.refusal().0, 400);
 }
+
+#[tokio::test]
+async fn an_export_goes_into_a_fresh_broker_and_comes_out_byte_for_byte() {
+    let rig = Rig::start().await;
+    for (path, body) in [
+        ("/vhosts/shop", json!({"description": "for sale"})),
+        ("/users/ann", json!({"password": "secret", "tags": "monitoring"})),
+        ("/permissions/shop/ann", json!({"configure": "", "write": "^a", "read": ".*"})),
+        ("/policies/shop/short", json!({"pattern": "^q", "definition": {"max-length": 5}})),
+        ("/exchanges/shop/x", json!({"type": "topic"})),
+        ("/queues/shop/q", json!({"arguments": {"x-max-length": 10}})),
+    ] {
+        assert_eq!(rig.put(path, body).await.status, 201, "{path}");
+    }
+    let binding = json!({"routing_key": "a.#"});
+    assert_eq!(rig.post("/bindings/shop/e/x/q/q", binding).await.status, 201);
+    let text = |document: &Value| serde_json::to_string(document).unwrap();
+    let exported = rig.json("/definitions").await;
+
+    let fresh = Rig::start().await;
+    assert_eq!(fresh.post("/definitions", exported.clone()).await.status, 204);
+    assert_eq!(text(&fresh.json("/definitions").await), text(&exported));
+    let asked = fresh.client().get(fresh.url("/whoami")).basic_auth("ann", Some("secret"));
+    assert_eq!(asked.send().await.unwrap().status(), 200);
+    let of_vhost = rig.json("/definitions/shop").await;
+    assert_eq!(fresh.put("/vhosts/copy", json!({})).await.status, 201);
+    assert_eq!(fresh.post("/definitions/copy", of_vhost).await.status, 204);
+    assert_eq!(fresh.json("/queues/copy/q").await["name"], "q");
+    assert_eq!(fresh.post("/definitions/absent", json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn definitions_that_are_wrong_somewhere_change_nothing_and_say_where() {
+    let rig = Rig::start().await;
+    let before = rig.json("/definitions").await;
+    let wrong = json!({"vhosts": [{"name": "other"}, {"name": ""}]});
+    let answer = rig.post("/definitions", wrong).await;
+    let (status, _, reason) = answer.refusal();
+    assert!(status == 400 && reason.contains("vhosts[1]"), "{status} {reason}");
+    assert_eq!(rig.json("/definitions").await, before);
+    assert_eq!(rig.ask("nobody", Method::GET, "/definitions", Value::Null).await.status, 401);
+}

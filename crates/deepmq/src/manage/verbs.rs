@@ -3,6 +3,7 @@
 //! Owns the command line of managing. Must not know what a verb does.
 
 use std::env;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
@@ -152,6 +153,34 @@ pub(crate) enum Manage {
         reason: String,
         #[command(flatten)]
         on: On,
+    },
+    /// Export everything administered and declared, or import it
+    Definitions {
+        #[command(subcommand)]
+        what: DefinitionsVerb,
+    },
+}
+
+/// What can be done with definitions: a document in RabbitMQ's form.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DefinitionsVerb {
+    /// Write them to a file, or to standard output
+    Export {
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        on: On,
+        /// Only those of this vhost
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
+    },
+    /// Take them from a file, all of them or none
+    Import {
+        file: PathBuf,
+        #[command(flatten)]
+        on: On,
+        /// Into this vhost
+        #[arg(long, value_name = "NAME")]
+        vhost: Option<String>,
     },
 }
 
