@@ -9,6 +9,7 @@ pub(crate) mod change;
 mod disk_alarm;
 mod housekeeping;
 mod names;
+mod progress;
 mod reading;
 mod recovery;
 mod settled;
@@ -97,7 +98,7 @@ impl Durable {
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
         let (store, found) = Store::open(seam, dir, config.storage.clone())?;
         let store = Arc::new(store);
-        let recovery = Recovery::read(&store, found)?;
+        let recovery = Recovery::read(seam, &store, found)?;
         let disk = DiskAlarm::new(config.limits.disk_free_bytes_min, &store);
         let journal = store.journal().clone();
         let writer = JournalThread::start(journal.clone()).map_err(DurableError::Thread)?;

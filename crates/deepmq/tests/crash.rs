@@ -112,45 +112,41 @@ async fn publish_until_killed(broker: &Serving, known: &mut Known) {
     }
 }
 
-/// Takes messages and acknowledges them until the broker is gone; returns those it acknowledged, heard or not.
-async fn consume_until_killed(broker: &Serving, queue: &str) -> BTreeSet<u64> {
-    let mut numbers = BTreeSet::new();
-    let Some((_connection, channel)) = confirming(broker, queue).await else { return numbers };
+/// Takes messages and acknowledges them until the broker is gone; `taken` are those it acknowledged, heard or not.
+async fn consume_until_killed(broker: &Serving, queue: &str, taken: &mut BTreeSet<u64>) {
+    let Some((_connection, channel)) = confirming(broker, queue).await else { return };
     let options = BasicConsumeOptions::default();
     let consumer = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await;
-    let Ok(mut consumer) = consumer else { return numbers };
+    let Ok(mut consumer) = consumer else { return };
     while let Some(Ok(delivery)) = consumer.next().await {
-        numbers.insert(number(&delivery.data));
+        taken.insert(number(&delivery.data));
         if delivery.acker.ack(BasicAckOptions::default()).await.is_err() {
             break;
         }
     }
-    numbers
 }
 
-/// Declares, fills, purges and deletes queues until the broker is gone; returns those that are to be there.
-async fn churn_until_killed(broker: &Serving, round: u64) -> Vec<String> {
-    let mut there = Vec::new();
-    let Some((_connection, channel)) = confirming(broker, "churn").await else { return there };
+/// Declares, fills, purges and deletes queues until the broker is gone; `there` are those that are to be there.
+async fn churn_until_killed(broker: &Serving, round: u64, there: &mut Vec<String>) {
+    let Some((_connection, channel)) = confirming(broker, "churn").await else { return };
     for at in 0.. {
         let queue = format!("churn-{round}-{at}");
-        let Some(0) = declare(&channel, &queue).await else { return there };
+        let Some(0) = declare(&channel, &queue).await else { return };
         there.push(queue.clone());
         let filled = send(&channel, &queue, "filling").await.is_some();
         if !filled || channel.queue_purge(queue.as_str().into(), QueuePurgeOptions::default()).await.is_err()
         {
-            return there;
+            return;
         }
         if at % 2 == 0 {
             // From here on it may be gone.
             there.pop();
             let deleted = channel.queue_delete(queue.as_str().into(), QueueDeleteOptions::default()).await;
             if deleted.is_err() {
-                return there;
+                return;
             }
         }
     }
-    there
 }
 
 fn number(body: &[u8]) -> u64 {
@@ -239,25 +235,31 @@ async fn what_was_confirmed_outlives_any_number_of_kills() {
     }
 }
 
+/// Returns the queues that were declared and not deleted.
 async fn kill_under_load(broker: Serving, clients: &mut [Known; 3], round: u64) -> Vec<String> {
     let [consumed, ledger, journal] = clients;
-    let killing = async {
-        tokio::time::sleep(Duration::from_millis(20 + round * 37 % 300)).await;
-        let pid = rustix::process::Pid::from_child(&broker.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    };
+    let (mut taken, mut declared) = (BTreeSet::new(), Vec::new());
     let queue = consumed.queue;
     let load = async {
         tokio::join!(
             publish_until_killed(&broker, consumed),
             publish_until_killed(&broker, ledger),
             publish_until_killed(&broker, journal),
-            consume_until_killed(&broker, queue),
-            churn_until_killed(&broker, round),
-            killing,
+            consume_until_killed(&broker, queue, &mut taken),
+            churn_until_killed(&broker, round, &mut declared),
         )
     };
-    let (.., taken, declared, ()) = tokio::time::timeout(Duration::from_secs(20), load).await.unwrap();
+    let killing = async {
+        tokio::time::sleep(Duration::from_millis(20 + round * 37 % 300)).await;
+        let pid = rustix::process::Pid::from_child(&broker.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        // A client that waits for an answer does not always notice. What it knows by then is all it ever will.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    tokio::select! {
+        _ = load => {}
+        () = killing => {}
+    }
     // What was acknowledged may be gone, and may be back.
     consumed.owed.retain(|number| !taken.contains(number));
     declared

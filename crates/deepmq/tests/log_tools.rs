@@ -30,7 +30,7 @@ impl Serving {
         let config = dir.path().join("deepmq.toml");
         std::fs::write(&config, "[[vhost]]\nname = '/'\n[[vhost]]\nname = 'blue'\n").unwrap();
         let mut child = deepmq()
-            .args(["serve", "--amqp", "127.0.0.1:0", "--log", "error", "--config"])
+            .args(["serve", "--amqp", "127.0.0.1:0", "--http", "off", "--log", "error", "--config"])
             .arg(config)
             .arg("--data-dir")
             .arg(data(dir))

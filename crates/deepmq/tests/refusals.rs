@@ -19,7 +19,9 @@ const NOBODY: u32 = 65534;
 
 fn serve(program: &Path, dir: &Path) -> Command {
     let mut command = Command::new(program);
-    command.args(["serve", "--amqp", "127.0.0.1:0", "--log", "error", "--data-dir"]).arg(dir);
+    command
+        .args(["serve", "--amqp", "127.0.0.1:0", "--http", "off", "--log", "error", "--data-dir"])
+        .arg(dir);
     command.stdin(Stdio::null());
     command
 }

@@ -3,11 +3,12 @@
 //! Owns the way from the store's numbers back to messages. Must not know queues at run time.
 
 use super::change::Change;
+use super::progress::Progress;
 use super::{DurableError, QueueNames};
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use bytes::Bytes;
 use deepmq_model::queue::{Position, PositionSet};
-use deepmq_storage::{RangeSet, Recovered, RecoveredQueue, Store};
+use deepmq_storage::{RangeSet, Recovered, RecoveredQueue, Seam, Store};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 /// What was found.
 #[derive(Debug)]
 pub(crate) struct Recovery {
+    seam: Seam,
     store: Arc<Store>,
     found: Recovered,
     /// Changes that lead to the topology.
@@ -49,7 +51,7 @@ impl StoredRanges {
 }
 
 impl Recovery {
-    pub(super) fn read(store: &Arc<Store>, found: Recovered) -> Result<Self, DurableError> {
+    pub(super) fn read(seam: &Seam, store: &Arc<Store>, found: Recovered) -> Result<Self, DurableError> {
         let mut changes = Change::decode_all(found.snapshot.as_deref().unwrap_or_default())
             .map_err(DurableError::Topology)?;
         for (_, bytes) in &found.topology {
@@ -63,7 +65,7 @@ impl Recovery {
             let damage = damage.describe(|queue| names.describe(queue));
             tracing::error!(damage, "the data directory is damaged, the rest is served");
         }
-        Ok(Self { store: store.clone(), found, changes })
+        Ok(Self { seam: seam.clone(), store: store.clone(), found, changes })
     }
 
     /// Whether the broker was stopped in order.
@@ -98,7 +100,11 @@ impl Recovery {
         &self,
         mut take: impl FnMut(u64, Position, MessageRef<'_>),
     ) -> Result<(), DurableError> {
+        let in_journal = self.found.queues.values().flat_map(|queue| queue.in_journal.iter());
+        let total = in_journal.map(|range| range.end - range.start).sum();
+        let mut progress = Progress::new(&self.seam, total);
         self.found.replay(&self.store, |number, sequence, message| {
+            progress.step();
             let shared = Bytes::copy_from_slice(if message.body.len() < SHARED_BODY_BYTES_MIN {
                 &[]
             } else {
