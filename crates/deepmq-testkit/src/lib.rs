@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// How long a peer waits for anything: never reached in a test that passes.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Waits for what no answer tells of: looks again and again until it holds.
 pub async fn until(holds: impl Fn() -> bool) {
