@@ -179,3 +179,39 @@ async fn files_go_with_what_they_held() {
     let broker = start(dir.path()).await;
     assert_eq!((broker.depth("purged").ready, broker.depth("drained").ready), (0, 0));
 }
+
+/// Flips a bit in the middle of every segment.
+fn damage(dir: &Path) {
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let files = entries(&dir.join("queues")).flat_map(|queue| entries(&queue.path()).collect::<Vec<_>>());
+    for file in files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|end| end == "seg"))
+    {
+        let mut bytes = std::fs::read(&file).expect("the test's own file");
+        let middle = bytes.len() / 2;
+        *bytes.get_mut(middle).expect("a segment is not empty") ^= 1;
+        std::fs::write(&file, bytes).expect("the test's own file");
+    }
+}
+
+#[tokio::test]
+async fn what_is_damaged_on_disk_is_left_out_and_the_rest_is_delivered_in_order() {
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    peer.declare_with(1, durable("q")).await;
+    publish(&mut peer, "q", 0..MESSAGES, |_| 2).await;
+    peer.expect_quiet(1).await;
+    settled_bytes(&broker, "q").await;
+    damage(dir.path());
+    peer.consume_with(1, basic::Consume { queue: "q", ..Default::default() }).await;
+    let mut got = Vec::new();
+    while broker.depth("q").ready > 0 || (got.len() as u64) < broker.depth("q").unacked {
+        let delivery = peer.delivery(1).await;
+        let body = delivery.content.body;
+        assert_eq!(body, self::body(number(&body)));
+        got.push(number(&body));
+    }
+    assert!(got.is_sorted_by(|one, next| one < next));
+    assert!(got.len() < MESSAGES && got.len() > MESSAGES / 2, "{} of {MESSAGES}", got.len());
+    assert_eq!(broker.depth("q").unacked, got.len() as u64, "nothing lost is held by a consumer");
+}

@@ -40,7 +40,7 @@ pub(crate) struct Backlog {
     /// Messages still needed, and what all blocks take of memory.
     live: u64,
     bytes: usize,
-    /// Blocks with needed messages that are not in memory, and how many of these messages there are.
+    /// Blocks with needed messages that are not in memory, lost ones too, and how many of these messages there are.
     out: usize,
     live_out: u64,
     /// How often messages came back, of those that did.
@@ -252,12 +252,13 @@ impl Backlog {
             persistent |= block.has_persistent();
             block.complete(block.offset(at), upto - at);
             self.live -= upto - at;
-            if block.is_out() {
+            let absent = !block.is_in_memory();
+            if absent {
                 self.live_out -= upto - at;
             }
             if block.live == 0 {
-                self.out -= usize::from(block.is_out());
-                if next != u64::MAX || !block.is_in_memory() {
+                self.out -= usize::from(absent);
+                if next != u64::MAX || absent {
                     self.bytes -= block.bytes();
                     block.hollow();
                 }

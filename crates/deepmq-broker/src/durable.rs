@@ -234,8 +234,9 @@ impl Durable {
 
     /// Writes all that is left and closes the directory in order. What is to be read at the next start is made short.
     pub(crate) fn close(&self, house: &impl House) -> Result<(), AppendError> {
-        self.housekeeper.lock().take();
-        self.reader.lock().take();
+        // Not dropped, and so waited for, with the lock held that the reader may want.
+        let (housekeeper, reader) = (self.housekeeper.lock().take(), self.reader.lock().take());
+        drop((housekeeper, reader));
         match housekeeping::put_in_order(self, house) {
             // The next start reads more, which is all.
             Err(AppendError::Failed(failure)) if failure.is_out_of_space() => {

@@ -48,6 +48,9 @@ impl Backlog {
 
     /// The messages around `position` that are lost, if it is.
     pub(crate) fn lost_at(&self, position: Position) -> Option<Range<u64>> {
+        if self.out == 0 {
+            return None;
+        }
         let block = self.blocks.get(self.find(position)?)?;
         (block.is_lost() && block.live > 0 && position.0 < block.end()).then(|| block.first..block.end())
     }
@@ -156,13 +159,13 @@ impl Backlog {
             };
             if let Some(packed) = packed {
                 block.take_in(packed, positions.start);
+                self.bytes += block.bytes();
+                self.out -= 1;
+                self.live_out -= block.live;
             } else {
                 block.lose();
                 lost += block.live;
             }
-            self.bytes += block.bytes();
-            self.out -= 1;
-            self.live_out -= block.live;
             index += 1;
         }
         self.account.set(self.bytes);

@@ -139,7 +139,7 @@ impl Pair {
         let blocks: usize = self.backlog.blocks.iter().map(Block::bytes).sum();
         assert_eq!(self.backlog.bytes(), blocks, "what is counted is what the blocks hold");
         assert_eq!(self.memory.used(), blocks);
-        let out = self.backlog.blocks.iter().filter(|block| block.is_out() && block.live > 0);
+        let out = self.backlog.blocks.iter().filter(|block| !block.is_in_memory() && block.live > 0);
         let sums = out.fold((0, 0), |(blocks, live), block| (blocks + 1, live + block.live));
         assert_eq!((self.backlog.out, self.backlog.live_out), sums);
     }
@@ -302,6 +302,21 @@ fn a_page_that_is_damaged_is_told_and_the_rest_is_read() {
     pair.complete(0, usize::try_from(damaged.end).unwrap(), true);
     pair.check(0, usize::MAX);
     pair.finish();
+}
+
+#[test]
+fn a_lost_page_is_never_at_hand_even_when_all_others_are() {
+    let mut pair = Pair::new();
+    pair.append(&vec![(2, 100); 2_000]);
+    pair.page_out(0, 0, usize::MAX);
+    let (lost, others): (Vec<_>, Vec<_>) =
+        pair.pages.values().map(|(positions, _)| positions.clone()).partition(|range| range.contains(&1_000));
+    others.iter().for_each(|positions| pair.page_in(positions.start));
+    pair.backlog.page_in(&lost[0], None);
+    let first = u32::try_from(lost[0].start).unwrap();
+    assert_eq!(pair.backlog.at_hand(Position(0)), first);
+    assert_eq!(pair.backlog.at_hand(Position(1_000)), 0);
+    assert_eq!(pair.backlog.lost_at(Position(1_000)), Some(lost[0].clone()));
 }
 
 #[test]

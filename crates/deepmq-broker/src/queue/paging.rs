@@ -84,7 +84,7 @@ impl State {
 
     /// Asks for messages that consumers will need soon.
     pub(super) fn read_ahead(&mut self, queue: &Arc<Queue>) {
-        if self.paging.asked {
+        if self.paging.asked || self.backlog.live_out() == 0 {
             return;
         }
         let Some(first) = self.model.first_ready() else { return };
