@@ -74,6 +74,15 @@ fn segments(dir: &Path) -> usize {
     entries(&dir.join("queues")).map(|queue| entries(&queue.path()).count()).sum()
 }
 
+async fn until_no_segments(dir: &Path) {
+    let gone = async {
+        while segments(dir) > 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, gone).await.expect("files without messages are removed");
+}
+
 #[tokio::test]
 async fn a_queue_holds_more_than_memory_and_gives_it_back_in_order() {
     let dir = TempDir::new().unwrap();
@@ -147,7 +156,9 @@ async fn a_paged_out_queue_survives_restarts_without_what_was_settled_or_transie
 
     let broker = start(dir.path()).await;
     let mut peer = broker.peer().await;
+    assert!(segments(dir.path()) > 0);
     assert_eq!(get_all(&mut peer, "q").await, kept(1000).skip(10).collect::<Vec<_>>());
+    until_no_segments(dir.path()).await;
 }
 
 #[tokio::test]
@@ -168,12 +179,7 @@ async fn files_go_with_what_they_held() {
     );
     peer.call(1, queue::Delete { queue: "deleted", ..Default::default() }).await;
     assert_eq!(get_all(&mut peer, "drained").await.len(), MESSAGES);
-    let gone = async {
-        while segments(dir.path()) > 0 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, gone).await.expect("files without messages are removed");
+    until_no_segments(dir.path()).await;
     peer.close().await;
     broker.stop().await;
     let broker = start(dir.path()).await;

@@ -6,6 +6,7 @@
 //! In: [`Durable::record`] for changes of the topology, [`Durable::append`] for messages. Out: the journal, to wait for.
 
 pub(crate) mod change;
+mod commits;
 mod disk_alarm;
 mod housekeeping;
 mod names;
@@ -14,6 +15,7 @@ mod reading;
 mod recovery;
 mod settled;
 
+pub use commits::{Commit, Commits};
 pub use disk_alarm::DiskAlarm;
 pub use names::{QueueName, QueueNames};
 pub(crate) use recovery::Recovery;
@@ -36,7 +38,7 @@ use parking_lot::Mutex;
 use reading::PageReader;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,9 @@ pub struct Durable {
     housekeeper: Mutex<Option<Housekeeper>>,
     reader: Mutex<Option<PageReader>>,
     memory: Arc<Memory>,
+    /// Queues that have something in segments.
+    paged: Mutex<Vec<Weak<Queue>>>,
+    commits: Commits,
     /// Deleted queues with files, and the record that must be durable before these can go.
     forgotten: Mutex<Vec<(Lsn, u64)>>,
     numbers: Seam,
@@ -110,6 +115,8 @@ impl Durable {
             housekeeper: Mutex::new(None),
             reader: Mutex::new(Some(reader)),
             memory,
+            paged: Mutex::default(),
+            commits: Commits::default(),
             forgotten: Mutex::default(),
             numbers: seam.clone(),
             durability: config.durability,
@@ -138,6 +145,16 @@ impl Durable {
     /// What a queue has in segments.
     pub(crate) fn segment_stats(&self, number: u64) -> SegmentStats {
         self.store.segment_stats(number)
+    }
+
+    /// Transactions that are being committed.
+    pub fn commits(&self) -> &Commits {
+        &self.commits
+    }
+
+    /// A queue has something in segments from here on.
+    pub(crate) fn note_paged(&self, queue: &Arc<Queue>) {
+        self.paged.lock().push(Arc::downgrade(queue));
     }
 
     /// A queue is deleted, the record of which was appended: its files are removed.

@@ -90,10 +90,16 @@ impl Session {
                 return Err(failure);
             }
         }
-        self.hand_over(&[]);
-        let settled = self.settle(number, verdicts.into_iter());
-        self.settlements.apply(&mut self.wakes);
-        let kept = self.journal_with_settlements();
+        let (settled, kept) = match self.broker.durable().cloned() {
+            Some(durable) => {
+                let commit = durable.commits().begin();
+                let settled = self.carry_out(number, verdicts);
+                let kept = self.journal_with_settlements();
+                kept.into_iter().for_each(|goal| commit.appended(goal.lsn));
+                (settled, kept)
+            }
+            None => (self.carry_out(number, verdicts), None),
+        };
         settled?;
         match kept {
             // It says that the messages are safe, as a confirm would.
@@ -103,6 +109,14 @@ impl Session {
             None => self.send(number, tx::CommitOk {}),
         }
         Ok(())
+    }
+
+    /// Does to queues what a commit says.
+    fn carry_out(&mut self, number: u16, verdicts: Vec<Verdict>) -> Result<(), Failure> {
+        self.hand_over(&[]);
+        let settled = self.settle(number, verdicts.into_iter());
+        self.settlements.apply(&mut self.wakes);
+        settled
     }
 
     fn take_transaction(&mut self, number: u16) -> Result<Transaction, Failure> {

@@ -106,7 +106,7 @@ fn round(durable: &Durable, house: &impl House, segments: &mut Segments) -> Resu
 /// Gives up files that are needed no more.
 fn give_up(durable: &Durable, house: &impl House, segments: &mut Segments) -> Result<(), AppendError> {
     durable.remove_forgotten()?;
-    segments.reclaim(durable, house)?;
+    segments.reclaim(durable)?;
     reclaim::journal(durable, house)
 }
 

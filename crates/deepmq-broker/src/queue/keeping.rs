@@ -7,6 +7,7 @@ use crate::message::MessageRef;
 use deepmq_model::queue::{Position, PositionSet};
 use deepmq_storage::{BatchBuilder, Durability, QueueState, RangeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 impl Queue {
     /// The number by which the journal knows it, if it is durable in a durable broker.
@@ -77,8 +78,10 @@ impl Queue {
     }
 
     /// Takes over messages in segments from an earlier life, in the order of positions.
-    pub(crate) fn restore_stored(&self, positions: Range<u64>) {
-        self.state.lock().backlog.restore_stored(positions);
+    pub(crate) fn restore_stored(self: &Arc<Self>, positions: Range<u64>) {
+        let mut state = self.state.lock();
+        state.note_paged(self);
+        state.backlog.restore_stored(positions);
     }
 
     /// Takes over a message from an earlier life, in the order of positions.

@@ -21,7 +21,7 @@ pub(super) struct Paging {
     asked: bool,
     /// Who waits for the first ready message.
     waiting: Vec<Waker>,
-    /// It has, or had, something in segments.
+    /// It may have something in segments, which the store's keeper knows.
     paged: bool,
 }
 
@@ -95,6 +95,14 @@ impl State {
         }
     }
 
+    /// The queue has something in segments, or is about to.
+    pub(super) fn note_paged(&mut self, queue: &Arc<Queue>) {
+        if let Some(stored) = queue.stored.as_ref().filter(|_| !self.paging.paged) {
+            self.paging.paged = true;
+            stored.durable.note_paged(queue);
+        }
+    }
+
     fn ask(&mut self, queue: &Arc<Queue>, position: Position) {
         if let Some(stored) = queue.stored.as_ref().filter(|_| !self.paging.asked) {
             self.paging.asked = true;
@@ -153,13 +161,18 @@ impl Queue {
     ///
     /// # Errors
     /// The failure after which nothing is written any more.
-    pub(crate) fn page_out(&self, store: &Store, keep: usize, bytes: usize) -> Result<usize, StorageFailure> {
+    pub(crate) fn page_out(
+        self: &Arc<Self>,
+        store: &Store,
+        keep: usize,
+        bytes: usize,
+    ) -> Result<usize, StorageFailure> {
         let Some(stored) = &self.stored else { return Ok(0) };
         let (freed, pages) = {
             let mut state = self.state.lock();
             let next = state.model.first_ready().unwrap_or(state.model.next());
             let keep = if state.model.ready() == 0 { 0 } else { keep };
-            state.paging.paged = true;
+            state.note_paged(self);
             state.backlog.page_out(next, keep, bytes)
         };
         self.write(store, stored.number, &pages, true)?;
@@ -170,11 +183,11 @@ impl Queue {
     ///
     /// # Errors
     /// As [`Queue::page_out`].
-    pub(crate) fn store_below(&self, store: &Store, end: Position) -> Result<(), StorageFailure> {
+    pub(crate) fn store_below(self: &Arc<Self>, store: &Store, end: Position) -> Result<(), StorageFailure> {
         let Some(stored) = &self.stored else { return Ok(()) };
         let pages = {
             let mut state = self.state.lock();
-            state.paging.paged = true;
+            state.note_paged(self);
             state.backlog.pages_below(end)
         };
         self.write(store, stored.number, &pages, false)
@@ -195,10 +208,14 @@ impl Queue {
         Ok(())
     }
 
-    /// Messages in segments that are still needed; none if it never had any there.
-    pub(crate) fn live_stored(&self) -> Option<u64> {
-        let state = self.state.lock();
-        (state.paging.paged && !state.deleted).then(|| state.backlog.live_stored())
+    /// Messages in segments that are still needed.
+    pub(crate) fn live_stored(&self) -> u64 {
+        self.state.lock().backlog.live_stored()
+    }
+
+    /// Nothing of it is in segments any more.
+    pub(crate) fn note_unpaged(&self) {
+        self.state.lock().paging.paged = false;
     }
 
     /// What it has on disk beside the journal, and what holds that there.

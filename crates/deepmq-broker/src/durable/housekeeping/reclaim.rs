@@ -5,7 +5,7 @@
 
 use super::{House, kept};
 use crate::durable::{Durable, write_snapshot};
-use crate::queue::Queue;
+use crate::queue::{Queue, StoredAs};
 use deepmq_model::queue::Position;
 use deepmq_storage::{AppendError, BatchBuilder, Blocker, Durability, QueueState, RangeSet, Reclaim};
 use std::collections::BTreeMap;
@@ -75,7 +75,8 @@ fn reclaim_oldest(durable: &Durable, house: &impl House) -> Result<bool, AppendE
         write_snapshot(store, || house.tell())?;
     }
     // Taken last: what was settled meanwhile is told by them, or by the journal after the file.
-    let states: Vec<_> = blockers.iter().map(|blocker| state(blocker, &queues)).collect();
+    let look = || blockers.iter().map(|blocker| state(blocker, &queues)).collect();
+    let Some(states) = states(durable, look)? else { return Ok(false) };
     store.checkpoint(&states, Some(file))?;
     Ok(store.recycle_oldest()?)
 }
@@ -109,26 +110,60 @@ pub(super) struct Segments(BTreeMap<u64, u64>);
 
 impl Segments {
     /// Removes segments of which nothing is needed, once enough was settled.
-    pub(super) fn reclaim(&mut self, durable: &Durable, house: &impl House) -> Result<(), AppendError> {
+    pub(super) fn reclaim(&mut self, durable: &Durable) -> Result<(), AppendError> {
         let seen_before = std::mem::take(&mut self.0);
-        for queue in house.queues() {
-            let (Some(live), Some(stored)) = (queue.live_stored(), queue.stored_as()) else { continue };
+        let mut paged: Vec<_> = std::mem::take(&mut *durable.paged.lock());
+        let mut outcome = Ok(());
+        paged.retain(|queue| {
+            let Some(queue) = queue.upgrade() else { return false };
+            let Some(stored) = queue.stored_as() else { return false };
             let stats = durable.store.segment_stats(stored.number);
             if stats.segments == 0 {
-                continue;
+                queue.note_unpaged();
+                return false;
             }
+            let live = queue.live_stored();
             let settled = stats.messages.saturating_sub(live);
             let before = seen_before.get(&stored.number).copied().unwrap_or_default();
             let seen = self.0.entry(stored.number).or_insert(settled.min(before));
-            if settled > *seen && (live == 0 || settled - *seen >= stats.messages / SETTLED_PART) {
-                if stored.survives {
-                    durable.store.checkpoint(&[queue.kept_state()], None)?;
-                } else {
-                    durable.store.discard(stored.number, &queue.settled_positions())?;
-                }
+            if outcome.is_ok()
+                && settled > *seen
+                && (live == 0 || settled - *seen >= stats.messages / SETTLED_PART)
+            {
+                outcome = drop_settled(durable, &queue, stored);
                 *seen = durable.store.segment_stats(stored.number).messages.saturating_sub(live);
             }
-        }
-        Ok(())
+            true
+        });
+        durable.paged.lock().append(&mut paged);
+        outcome
     }
+}
+
+fn drop_settled(durable: &Durable, queue: &Queue, stored: &StoredAs) -> Result<(), AppendError> {
+    if !stored.survives {
+        return Ok(durable.store.discard(stored.number, &queue.settled_positions())?);
+    }
+    match states(durable, || vec![queue.kept_state()])? {
+        Some(states) => durable.store.checkpoint(&states, None).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// States of queues that a checkpoint may tell: of each transaction all or nothing. None while that cannot be had, for want of
+/// space.
+fn states(
+    durable: &Durable,
+    look: impl FnOnce() -> Vec<QueueState>,
+) -> Result<Option<Vec<QueueState>>, AppendError> {
+    let (states, committed) = durable.commits.between(look);
+    let journal = durable.journal();
+    if journal.durable() < committed {
+        journal.request_sync();
+        if durable.disk.is_cramped(&durable.store) {
+            return Ok(None);
+        }
+        journal.wait(committed, Durability::Fsync)?;
+    }
+    Ok(Some(states))
 }
