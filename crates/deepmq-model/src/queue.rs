@@ -7,12 +7,14 @@
 mod consumers;
 mod position;
 mod ready;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 pub use consumers::{Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
 pub use position::{Position, PositionSet, Run};
 pub use ready::{Purged, Ready};
+pub use settings::{DeadLetterTo, Settings};
 
 /// How many messages one consumer is handed in one turn of [`Queue::dispatch`] at most, so that a long backlog goes
 /// out in pieces and the room in the consumer's connection is asked for again.
@@ -144,6 +146,11 @@ impl<C> Queue<C> {
     /// Takes up to `max` ready messages from the front that are consecutive, to be settled without being handed out.
     pub fn skip(&mut self, max: u32) -> Option<Run> {
         (!self.ready.is_empty()).then(|| self.ready.pop_run(max).0)
+    }
+
+    /// Takes a ready message from wherever it is, to be settled without being handed out; false: it is not ready.
+    pub fn take(&mut self, position: Position) -> bool {
+        self.ready.take(position)
     }
 
     /// Hands ready messages out, in turn to the consumers of the highest priority that can take one.

@@ -149,6 +149,22 @@ impl Table {
         self.0.push((key.into(), value));
     }
 
+    /// Puts an entry, in the place of the one with its key if there is one.
+    pub fn set(&mut self, key: &str, value: Value) {
+        match self.0.iter_mut().find(|(name, _)| &**name == key) {
+            Some((_, old)) => *old = value,
+            None => self.push(key, value),
+        }
+    }
+
+    /// Removes all entries with this key; returns the value of the first.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        let mut removed = self.0.extract_if(.., |(name, _)| &**name == key);
+        let first = removed.next();
+        removed.for_each(drop);
+        first.map(|(_, value)| value)
+    }
+
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.iter().find(|(name, _)| &**name == key).map(|(_, value)| value)
@@ -200,6 +216,16 @@ mod tests {
         let inner: Table = [("a", Value::Array(vec![Value::Void]))].into_iter().collect();
         let outer: Table = [("flat", Value::Void), ("t", Value::Table(inner))].into_iter().collect();
         assert_eq!((Table::new().depth(), outer.depth()), (1, 3));
+    }
+
+    #[test]
+    fn an_entry_is_set_in_its_place_and_removed_with_all_of_its_key() {
+        let mut table: Table =
+            [("k", Value::I32(1)), ("l", Value::Void), ("k", Value::I32(2))].into_iter().collect();
+        table.set("k", Value::I32(3));
+        table.set("m", Value::I32(4));
+        assert_eq!(table.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["k", "l", "k", "m"]);
+        assert_eq!((table.remove("k"), table.remove("k"), table.len()), (Some(Value::I32(3)), None, 2));
     }
 
     #[test]

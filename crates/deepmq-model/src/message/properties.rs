@@ -8,7 +8,7 @@
 
 use super::bytes::{Malformed, Reader, Writer};
 use super::table;
-use crate::value::Table;
+use crate::value::{Table, Value};
 
 /// The flag of each property. The two lowest bits stay clear: the last announces more flags, and there are none.
 pub mod flag {
@@ -149,6 +149,18 @@ pub fn headers(bytes: &[u8]) -> Option<&[u8]> {
     let at = seek(bytes, flag::HEADERS)?.rest();
     let inside = Reader::new(at).long().ok()?;
     at.get(..4 + inside.len())
+}
+
+/// Validated properties with a header more, or another value of one.
+///
+/// # Errors
+/// [`Malformed`] if they are not valid.
+pub fn with_header(bytes: &[u8], key: &str, value: Value) -> Result<Vec<u8>, Malformed> {
+    let mut properties = Properties::decode(bytes)?;
+    properties.headers.get_or_insert_default().set(key, value);
+    let mut encoded = Vec::with_capacity(bytes.len() + key.len() + 16);
+    properties.encode(&mut encoded);
+    Ok(encoded)
 }
 
 /// Bytes of a property that is a short string; RabbitMQ asks for no UTF-8 here.

@@ -88,6 +88,23 @@ impl PositionSet {
         self.ranges.insert(first, last);
     }
 
+    /// Removes a position; false if it was not there.
+    pub fn remove(&mut self, position: Position) -> bool {
+        let at = position.0;
+        let Some((&start, end)) = self.ranges.range_mut(..=at).next_back().filter(|(_, end)| at < **end) else {
+            return false;
+        };
+        let after = std::mem::replace(end, at);
+        if start == at {
+            self.ranges.remove(&start);
+        }
+        if at + 1 < after {
+            self.ranges.insert(at + 1, after);
+        }
+        self.len -= 1;
+        true
+    }
+
     /// The first position.
     pub fn first(&self) -> Option<Position> {
         self.ranges.first_key_value().map(|(&start, _)| Position(start))
@@ -119,11 +136,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_of_ranges_acts_as_a_plain_set(steps in prop::collection::vec((0u64..40, 1u32..5, any::<bool>()), 0..200)) {
+        fn a_set_of_ranges_acts_as_a_plain_set(steps in prop::collection::vec((0u64..40, 1u32..5, 0..4), 0..200)) {
             let (mut set, mut plain) = (PositionSet::default(), BTreeSet::new());
-            for (at, max, insert) in steps {
-                if insert {
+            for (at, max, step) in steps {
+                if step < 2 {
                     prop_assert_eq!(set.insert(Position(at)), plain.insert(at));
+                } else if step == 2 {
+                    prop_assert_eq!(set.remove(Position(at)), plain.remove(&at));
                 } else {
                     let run = set.pop_run(max);
                     prop_assert_eq!(run.map(|r| r.first.0), plain.first().copied());

@@ -110,6 +110,17 @@ impl Ready {
         (run, false)
     }
 
+    /// Takes one from wherever it is; false: it is not ready.
+    pub fn take(&mut self, position: Position) -> bool {
+        if position < self.fresh || position >= self.tail {
+            return self.returned.remove(position) || self.kept.remove(position);
+        }
+        // What is passed over was never handed out, and is no longer the end of the line.
+        self.kept.insert_range(self.fresh, position);
+        self.fresh = position.plus(1);
+        true
+    }
+
     /// Puts a message that was taken back where it was.
     pub fn put_back(&mut self, position: Position) {
         debug_assert!(position < self.fresh, "only what was taken can come back");
@@ -169,6 +180,21 @@ mod tests {
         ready.put_back(first.position);
         assert_eq!(ready.pop(), Some(Handed { position: Position(2), redelivered: true }));
         assert_eq!(ready.pop(), Some(Handed { position: Position(3), redelivered: false }));
+    }
+
+    #[test]
+    fn one_is_taken_from_wherever_it_is_and_the_others_keep_their_order_and_mark() {
+        let mut ready = Ready::default();
+        ready.restore(Position(5), set(&[(0, 2)]), set(&[(3, 5)]));
+        ready.push(4);
+        for (position, taken) in [(0, true), (0, false), (2, false), (3, true), (7, true), (7, false), (9, false)] {
+            assert_eq!(ready.take(Position(position)), taken, "{position}");
+        }
+        let mut seen = Vec::new();
+        while let Some(handed) = ready.pop() {
+            seen.push((handed.position.0, handed.redelivered));
+        }
+        assert_eq!(seen, [(1, true), (4, false), (5, false), (6, false), (8, false)]);
     }
 
     #[test]

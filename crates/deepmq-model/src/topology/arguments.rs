@@ -87,6 +87,18 @@ pub enum Overflow {
     RejectPublishDeadLetter,
 }
 
+impl Overflow {
+    /// The one that clients call so.
+    pub fn of_name(name: &[u8]) -> Option<Self> {
+        match name {
+            b"drop-head" => Some(Self::DropHead),
+            b"reject-publish" => Some(Self::RejectPublish),
+            b"reject-publish-dlx" => Some(Self::RejectPublishDeadLetter),
+            _ => None,
+        }
+    }
+}
+
 /// How sure a dead letter's way is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeadLetterStrategy {
@@ -129,7 +141,7 @@ pub struct QueueArguments {
     /// `x-max-length-bytes`: bytes of ready messages' bodies
     pub max_length_bytes: Option<u64>,
     /// `x-overflow`
-    pub overflow: Overflow,
+    pub overflow: Option<Overflow>,
     /// `x-dead-letter-exchange`: need not exist
     pub dead_letter_exchange: Option<Name>,
     /// `x-dead-letter-routing-key`
@@ -175,7 +187,7 @@ impl QueueArguments {
             expires: reader.read(EXPIRES, positive_time)?,
             max_length: reader.read(MAX_LENGTH, natural)?,
             max_length_bytes: reader.read(MAX_LENGTH_BYTES, natural)?,
-            overflow: reader.read(OVERFLOW, overflow)?.unwrap_or_default(),
+            overflow: reader.read(OVERFLOW, overflow)?,
             dead_letter_exchange: reader.read(DEAD_LETTER_EXCHANGE, name)?,
             dead_letter_routing_key: reader
                 .read(DEAD_LETTER_ROUTING_KEY, |value| dead_letter_routing_key(value, table))?,
@@ -286,12 +298,7 @@ fn durability(value: &Value) -> Result<DurabilityMode, ArgumentFault> {
 }
 
 fn overflow(value: &Value) -> Result<Overflow, ArgumentFault> {
-    match string(value)? {
-        b"drop-head" => Ok(Overflow::DropHead),
-        b"reject-publish" => Ok(Overflow::RejectPublish),
-        b"reject-publish-dlx" => Ok(Overflow::RejectPublishDeadLetter),
-        _ => Err(ArgumentFault::Overflow),
-    }
+    Overflow::of_name(string(value)?).ok_or(ArgumentFault::Overflow)
 }
 
 fn dead_letter_strategy(value: &Value) -> Result<DeadLetterStrategy, ArgumentFault> {

@@ -80,7 +80,7 @@ fn all_known_arguments_are_read() {
         expires: Some(Duration::from_millis(1)),
         max_length: Some(0),
         max_length_bytes: Some(7),
-        overflow: Overflow::RejectPublishDeadLetter,
+        overflow: Some(Overflow::RejectPublishDeadLetter),
         dead_letter_exchange: Some("".into()),
         dead_letter_routing_key: Some(b"dead".as_slice().into()),
         dead_letter_strategy: DeadLetterStrategy::AtLeastOnce,
