@@ -348,7 +348,7 @@ def message_expires_in_its_queue():
         pump(ch, lambda: ready(ch, queue) == 0)
 
 
-@check(planned="dead lettering")
+@check()
 def rejected_message_is_dead_lettered():
     with channel() as ch:
         dead = exclusive_queue(ch, "dead")
@@ -363,7 +363,7 @@ def rejected_message_is_dead_lettered():
         equal(properties.headers["x-first-death-queue"], queue, "first death")
 
 
-@check(planned="max-length")
+@check()
 def max_length_drops_the_oldest():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-length": 2})
@@ -371,7 +371,7 @@ def max_length_drops_the_oldest():
         equal(drain(ch, queue), [b"2", b"3"])
 
 
-@check(planned="max-length")
+@check()
 def reject_publish_nacks_the_message_over_the_limit():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-length": 1, "x-overflow": "reject-publish"})

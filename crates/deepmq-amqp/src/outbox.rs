@@ -18,9 +18,12 @@ use deepmq_broker::message::{Body, Delivery, MessageRef};
 use deepmq_broker::queue::{Queue, Settlements};
 use deepmq_broker::subscriber::{ConsumerKey, Subscriber};
 use deepmq_broker::traffic::{MessageCounts, Traffic};
+use deepmq_model::Value;
+use deepmq_model::message::properties;
 use deepmq_model::queue::ConsumerId;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -141,6 +144,17 @@ impl Frames {
             }
         }
     }
+}
+
+/// The properties as a consumer is to see them: with how often the message came back, where the queue tells that.
+#[inline]
+pub(crate) fn shown_properties<'a>(delivery: &Delivery<'a>) -> Cow<'a, [u8]> {
+    let plain = delivery.message.properties;
+    if !delivery.tells_returns || delivery.returns == 0 {
+        return Cow::Borrowed(plain);
+    }
+    let count = Value::I64(delivery.returns.into());
+    properties::with_header(plain, "x-delivery-count", count).map_or(Cow::Borrowed(plain), Cow::Owned)
 }
 
 impl Outbox {
@@ -305,13 +319,14 @@ impl Subscriber for Outbox {
         for delivery in deliveries {
             count += 1;
             redelivered += u64::from(delivery.redelivered);
+            let properties = shown_properties(&delivery);
             let head = deliver::Delivery {
                 channel: consumer.channel,
                 consumer_tag,
                 delivery_tag: tags.next(delivery.position),
                 redelivered: delivery.redelivered,
                 address: delivery.message.address,
-                properties: delivery.message.properties,
+                properties: &properties,
             };
             frames.delivery(&head, delivery.message.body);
         }

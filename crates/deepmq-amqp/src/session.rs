@@ -21,6 +21,7 @@ mod held;
 mod journalling;
 mod login;
 mod publish;
+mod refusals;
 mod router;
 mod server_properties;
 mod settle;

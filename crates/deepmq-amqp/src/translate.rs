@@ -149,9 +149,10 @@ impl<'a> PropertyRules<'a> {
     }
 }
 
-/// Checks the properties with a meaning for the broker: `user-id`, `expiration`, and how deep the headers are.
+/// Checks the properties with a meaning for the broker: `user-id`, `expiration`, and how deep the headers are. Returns which
+/// properties there are.
 #[inline]
-pub(crate) fn check_properties(encoded: &[u8], rules: PropertyRules<'_>) -> Result<(), Failure> {
+pub(crate) fn check_properties(encoded: &[u8], rules: PropertyRules<'_>) -> Result<u16, Failure> {
     let flags = properties::flags(encoded);
     if flags & flag::HEADERS != 0 && rules.table_depth_max < table::DEPTH_MAX {
         check_depth(
@@ -159,10 +160,10 @@ pub(crate) fn check_properties(encoded: &[u8], rules: PropertyRules<'_>) -> Resu
                 .is_none_or(|headers| table::is_within(headers, rules.table_depth_max)),
         )?;
     }
-    if flags & (flag::USER_ID | flag::EXPIRATION) == 0 {
-        return Ok(());
+    if flags & (flag::USER_ID | flag::EXPIRATION) != 0 {
+        check_rare_properties(encoded, rules.user)?;
     }
-    check_rare_properties(encoded, rules.user)
+    Ok(flags)
 }
 
 /// Refuses a table that is nested too deep.

@@ -30,6 +30,8 @@ pub struct BatchSize {
     pub count: usize,
     /// Bytes of addresses, properties and inline bodies.
     pub bytes: usize,
+    /// Some of them may have an expiration of their own.
+    pub expiring: bool,
 }
 
 /// The messages of one queue.
@@ -115,11 +117,15 @@ impl Backlog {
     }
 
     /// The messages of several runs, in order.
-    pub(crate) fn deliveries<'a>(&'a self, runs: &'a [(Run, bool)]) -> impl Iterator<Item = Delivery<'a>> {
+    pub(crate) fn deliveries<'a>(
+        &'a self,
+        runs: &'a [(Run, bool)],
+        tells_returns: bool,
+    ) -> impl Iterator<Item = Delivery<'a>> {
         runs.iter().flat_map(move |&(run, redelivered)| {
             self.run(run).map(move |(position, message)| {
                 let returns = if redelivered { self.returns(position) } else { 0 };
-                Delivery { position, redelivered, returns, message }
+                Delivery { position, redelivered, returns, tells_returns, message }
             })
         })
     }
@@ -134,6 +140,18 @@ impl Backlog {
             }
             Some((Position(at), block.read(block.offset(at))?))
         })
+    }
+
+    /// What the bodies of several messages take, in bytes; of those not in memory, about.
+    pub(crate) fn body_bytes(&self, run: Run) -> u64 {
+        self.body_bytes_between(run.first, run.end())
+    }
+
+    /// As [`Backlog::body_bytes`], from `start` to `end` (exclusive).
+    pub(crate) fn body_bytes_between(&self, start: Position, end: Position) -> u64 {
+        let Some(index) = self.find(start) else { return 0 };
+        let blocks = self.blocks.range(index..).take_while(|block| block.first < end.0);
+        blocks.map(|block| block.body_bytes(start.0.max(block.first)..end.0.min(block.end()))).sum()
     }
 
     fn find(&self, position: Position) -> Option<usize> {
@@ -202,7 +220,7 @@ impl Backlog {
             self.blocks.push_back(Block::new(position.0, 1, message.packed_bytes()));
             self.next = position.0;
         }
-        let size = BatchSize { count: 1, bytes: message.packed_bytes() };
+        let size = BatchSize { count: 1, bytes: message.packed_bytes(), expiring: false };
         self.append(position, size, std::iter::once(message));
     }
 

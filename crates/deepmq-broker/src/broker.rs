@@ -26,13 +26,14 @@ use crate::limits::{Limits, LimitsError};
 use crate::memory::Memory;
 use crate::queue::Queue;
 use crate::registry::{Edit, PermissionRecord, Registry, RegistryError, State, UserRecord, VhostRecord};
+use crate::timers::{TimerThread, Timers};
 use crate::traffic::Traffic;
 use crate::users::{UserSpec, Users, VhostAccess};
 use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
 use deepmq_storage::seam::Seam;
 use deepmq_storage::{AppendError, Durability, Lsn, StorageFailure};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -113,6 +114,8 @@ struct Inner {
     connections: Arc<Connections>,
     vhosts: RwLock<BTreeMap<Name, Arc<Vhost>>>,
     durable: Option<Arc<Durable>>,
+    timers: Arc<Timers>,
+    timing: Mutex<Option<TimerThread>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -170,6 +173,8 @@ impl Broker {
             connections: Arc::default(),
             vhosts: RwLock::default(),
             durable,
+            timers: Timers::new(seam.clock.clone()),
+            timing: Mutex::default(),
             stopping: watch::Sender::new(false),
             config,
             seam,
@@ -183,6 +188,8 @@ impl Broker {
             state.users().iter().for_each(|user| broker.let_in(user));
             state.vhosts().iter().for_each(|vhost| broker.settle(state, &vhost.name));
         });
+        let timing = broker.0.timers.start().map_err(DurableError::Thread)?;
+        *broker.0.timing.lock() = Some(timing);
         broker.0.events.publish(&Event::BrokerStarted);
         Ok(broker)
     }
@@ -334,9 +341,22 @@ impl Broker {
     /// Writes what is left to write, and closes the data directory in order. To be called once no front-end serves any
     /// more.
     pub fn close(&self) -> Result<(), AppendError> {
+        // Not dropped, and so waited for, with the lock held.
+        let timing = self.0.timing.lock().take();
+        drop(timing);
         let Some(durable) = &self.0.durable else { return Ok(()) };
         durable.snapshot(|| self.0.tell())?;
         durable.close(&Arc::downgrade(&self.0))
+    }
+
+    /// The date, in milliseconds since 1970.
+    pub fn now(&self) -> u64 {
+        self.0.timers.now()
+    }
+
+    /// Does what is due by now: messages expire, and queues. A thread does it by itself; this is for who moves a simulated clock.
+    pub fn run_timers(&self) {
+        self.0.timers.run_due();
     }
 
     /// Stops the broker: front-ends close their connections. [`Broker::close`] comes after; what is not durable is gone with

@@ -3,6 +3,7 @@
 //! Owns the shape only. Must not know where the parts lie (a read buffer, a queue's block) or what they mean.
 
 use bytes::Bytes;
+use deepmq_storage::BatchBuilder;
 
 /// Bodies of this many bytes and more are shared by reference instead of being copied.
 pub const SHARED_BODY_BYTES_MIN: usize = 8 * 1024;
@@ -47,7 +48,12 @@ pub struct MessageRef<'a> {
     pub body: Body<'a>,
     /// It is to survive a restart where its queue does (delivery mode 2).
     pub persistent: bool,
+    /// It died in another queue, and its headers tell of that: see `deepmq_model::message::death`.
+    pub dead_letter: bool,
 }
+
+/// The flag of a dead letter in the journal.
+const DEAD_LETTER: u16 = 1;
 
 impl MessageRef<'_> {
     /// What it takes packed in a block, in bytes, without a shared body.
@@ -67,6 +73,17 @@ impl MessageRef<'_> {
         }
     }
 
+    /// Adds it to a record of the journal; returns its index there. `arrived` is in milliseconds since 1970.
+    pub fn journal(&self, arrived: u64, batch: &mut BatchBuilder) -> u32 {
+        let flags = if self.dead_letter { DEAD_LETTER } else { 0 };
+        batch.message(flags, arrived, [self.address, self.properties, self.body.bytes()])
+    }
+
+    /// Whether the flags that the journal has of a message say that it is a dead letter.
+    pub(crate) fn is_dead_letter(flags: u16) -> bool {
+        flags & DEAD_LETTER != 0
+    }
+
     /// The exchange it was published to.
     pub fn exchange(&self) -> &[u8] {
         short(self.address).0
@@ -84,6 +101,47 @@ fn short(bytes: &[u8]) -> (&[u8], &[u8]) {
     rest.split_at_checked(len.into()).unwrap_or((rest, &[]))
 }
 
+/// A message with memory of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedMessage {
+    pub(crate) address: Vec<u8>,
+    pub(crate) properties: Vec<u8>,
+    pub(crate) body: Bytes,
+    pub(crate) persistent: bool,
+    pub(crate) dead_letter: bool,
+}
+
+impl From<MessageRef<'_>> for OwnedMessage {
+    fn from(message: MessageRef<'_>) -> Self {
+        Self {
+            address: message.address.to_vec(),
+            properties: message.properties.to_vec(),
+            body: match message.body {
+                Body::Inline(bytes) => Bytes::copy_from_slice(bytes),
+                Body::Shared(bytes) => bytes.clone(),
+            },
+            persistent: message.persistent,
+            dead_letter: message.dead_letter,
+        }
+    }
+}
+
+impl OwnedMessage {
+    pub(crate) fn borrow(&self) -> MessageRef<'_> {
+        MessageRef {
+            address: &self.address,
+            properties: &self.properties,
+            body: if self.body.len() < SHARED_BODY_BYTES_MIN {
+                Body::Inline(&self.body)
+            } else {
+                Body::Shared(&self.body)
+            },
+            persistent: self.persistent,
+            dead_letter: self.dead_letter,
+        }
+    }
+}
+
 /// A message on its way to a consumer.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
@@ -93,6 +151,8 @@ pub struct Delivery<'a> {
     pub redelivered: bool,
     /// How often it came back, as far as is known.
     pub returns: u32,
+    /// The consumer is to be told that.
+    pub tells_returns: bool,
     /// The message.
     pub message: MessageRef<'a>,
 }
@@ -103,8 +163,13 @@ mod tests {
 
     #[test]
     fn an_address_is_taken_apart_and_a_short_one_reads_as_empty() {
-        let message =
-            |address| MessageRef { address, properties: &[0, 0], body: Body::Inline(b""), persistent: false };
+        let message = |address| MessageRef {
+            address,
+            properties: &[0, 0],
+            body: Body::Inline(b""),
+            persistent: false,
+            dead_letter: false,
+        };
         let whole = message(b"\x03exc\x02rk");
         assert_eq!((whole.exchange(), whole.routing_key()), (&b"exc"[..], &b"rk"[..]));
         assert_eq!(message(b"\0\0").routing_key(), b"");

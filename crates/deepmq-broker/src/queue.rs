@@ -5,13 +5,18 @@
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
 mod flow;
+mod home;
 mod keeping;
+mod leaving;
+mod limits;
 mod paging;
+mod ruling;
 mod settlement;
 #[cfg(test)]
 mod tests;
 
 pub use flow::Ticket;
+pub(crate) use home::Home;
 pub(crate) use paging::PageRead;
 pub use paging::Storage;
 pub use settlement::{Outcome, Settlement, Settlements};
@@ -19,14 +24,17 @@ pub use settlement::{Outcome, Settlement, Settlements};
 use crate::backlog::{Backlog, BatchSize};
 use crate::connection::ConnectionId;
 use crate::durable::Durable;
-use crate::events::{Event, Events};
-use crate::memory::Memory;
+use crate::events::Event;
 use crate::message::{Delivery, MessageRef};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
-use deepmq_model::queue::{self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Run};
+use deepmq_model::message::death::Reason;
+use deepmq_model::queue::{
+    self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Run, Settings,
+};
 use deepmq_storage::Durability;
 use flow::Flow;
+use leaving::Leaving;
 use paging::Paging;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -47,7 +55,7 @@ pub struct Counters {
     pub acked: u64,
     /// Put back.
     pub requeued: u64,
-    /// Dropped: rejected or purged.
+    /// Dropped or dead-lettered: rejected, purged, or too many.
     pub discarded: u64,
 }
 
@@ -125,8 +133,7 @@ pub enum DeleteRefused {
 #[derive(Debug)]
 pub struct Queue {
     name: Name,
-    vhost: Name,
-    events: Arc<Events>,
+    home: Arc<Home>,
     stored: Option<StoredAs>,
     state: Mutex<State>,
 }
@@ -155,10 +162,12 @@ pub enum Fetched<R> {
 }
 
 /// What became of a published batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Where the first message is; none if the queue was deleted.
+    /// Where the first message is, the others right after it; none if the queue was deleted, or refused all.
     pub first: Option<Position>,
+    /// Which of them a full queue refused, by their index in the batch, in order.
+    pub refused: Vec<u32>,
     /// With a ticket, consumers fall behind: see [`Queue::poll_turn`].
     pub ticket: Option<Ticket>,
 }
@@ -170,26 +179,32 @@ struct State {
     counters: Counters,
     flow: Flow,
     paging: Paging,
+    settings: Settings,
+    /// Bytes of ready messages' bodies, while there is a limit on them.
+    ready_bytes: Option<u64>,
+    leaving: Leaving,
     deleted: bool,
 }
 
 impl Queue {
     pub(crate) fn new(
-        vhost: Name,
+        home: &Arc<Home>,
         name: Name,
-        memory: Arc<Memory>,
-        events: Arc<Events>,
+        settings: Settings,
         stored: Option<StoredAs>,
     ) -> Arc<Self> {
         let state = State {
             model: model::Queue::default(),
-            backlog: Backlog::new(memory),
+            backlog: Backlog::new(home.memory.clone()),
             counters: Counters::default(),
             flow: Flow::default(),
             paging: Paging::default(),
+            ready_bytes: settings.max_length_bytes.map(|_| 0),
+            settings,
+            leaving: Leaving::default(),
             deleted: false,
         };
-        Arc::new(Self { name, vhost, events, stored, state: Mutex::new(state) })
+        Arc::new(Self { name, home: home.clone(), stored, state: Mutex::new(state) })
     }
 
     /// Its name.
@@ -199,7 +214,7 @@ impl Queue {
 
     /// The vhost it is in.
     pub fn vhost(&self) -> &Name {
-        &self.vhost
+        &self.home.vhost
     }
 
     /// What it holds.
@@ -245,12 +260,16 @@ impl Queue {
         if state.deleted || size.count == 0 {
             return Published::default();
         }
-        let first = state.model.publish(size.count as u64);
-        state.backlog.append(first, size, messages);
-        state.counters.published += size.count as u64;
-        state.dispatch(self, wakes);
-        let ticket = state.falls_behind().then(|| state.flow.issue(size.count as u64));
-        Published { first: Some(first), ticket }
+        let mut published = if state.settings.refuses() {
+            state.admit(self, size, messages, wakes)
+        } else {
+            let first = state.append(self, size, messages);
+            state.dispatch(self, wakes);
+            state.shorten(self, wakes);
+            Published { first: Some(first), ..Published::default() }
+        };
+        published.ticket = state.falls_behind().then(|| state.flow.issue(size.count as u64));
+        published
     }
 
     /// Whether a publisher's turn has come; if not, `waker` is woken when it has.
@@ -307,12 +326,14 @@ impl Queue {
         let Some(handed) = state.model.get(no_ack) else { return Fetched::Empty };
         let left = state.model.ready();
         let message = state.backlog.read(handed.position).expect("what is at hand is in memory");
-        if self.events.messages_wanted() {
-            self.events.publish(&self.delivered(message, handed.redelivered));
+        if self.home.events.messages_wanted() {
+            self.home.events.publish(&self.delivered(message, handed.redelivered));
         }
         let model::Handed { position, redelivered } = handed;
         let returns = state.backlog.returns(position);
-        let taken = take(Delivery { position, redelivered, returns, message }, left);
+        let tells_returns = state.settings.tells_returns;
+        let taken = take(Delivery { position, redelivered, returns, tells_returns, message }, left);
+        state.count_taken(Run { first: position, count: 1 });
         state.counters.fetched += 1;
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {
@@ -330,9 +351,11 @@ impl Queue {
             return;
         }
         state.settle(self, settlements, wakes);
-        if self.events.messages_wanted() {
+        // What came back can be too much.
+        state.shorten(self, wakes);
+        if self.home.events.messages_wanted() {
             for settlement in settlements {
-                self.events.publish(&self.settled(settlement));
+                self.home.events.publish(&self.settled(settlement));
             }
         }
         state.dispatch(self, wakes);
@@ -350,6 +373,7 @@ impl Queue {
             }
         }
         state.counters.discarded += purged.count();
+        state.recount_ready();
         state.flow.open(Waker::wake);
         purged.count()
     }
@@ -370,6 +394,7 @@ impl Queue {
         state.flow.open(Waker::wake);
         state.model = model::Queue::default();
         state.backlog.clear();
+        state.leaving = Leaving::default();
         state.paging.end();
         Ok(deleted)
     }
@@ -383,7 +408,7 @@ impl Queue {
 
     fn delivered(&self, message: MessageRef<'_>, redelivered: bool) -> Event {
         Event::MessageDelivered {
-            vhost: self.vhost.clone(),
+            vhost: self.home.vhost.clone(),
             queue: self.name.clone(),
             routing_key: message.routing_key().into(),
             bytes: message.body.len(),
@@ -392,7 +417,7 @@ impl Queue {
     }
 
     fn settled(&self, settlement: &Settlement) -> Event {
-        let (vhost, queue, position) = (self.vhost.clone(), self.name.clone(), settlement.position);
+        let (vhost, queue, position) = (self.home.vhost.clone(), self.name.clone(), settlement.position);
         match settlement.outcome {
             Outcome::Ack => Event::MessageAcked { vhost, queue, position },
             Outcome::Nack { requeue } => Event::MessageNacked { vhost, queue, position, requeue },
@@ -408,23 +433,50 @@ impl State {
         Flow::is_long(self.model.ready(), self.backlog.bytes()) && !self.model.consumers().is_empty()
     }
 
-    fn settle(&mut self, queue: &Queue, settlements: &[Settlement], wakes: &mut Wakes) {
+    fn append<'a>(
+        &mut self,
+        _queue: &Arc<Queue>,
+        size: BatchSize,
+        messages: impl Iterator<Item = MessageRef<'a>>,
+    ) -> Position {
+        let first = self.model.publish(size.count as u64);
+        self.backlog.append(first, size, messages);
+        self.counters.published += size.count as u64;
+        self.count_ready(Run { first, count: u32::try_from(size.count).unwrap_or(u32::MAX) });
+        first
+    }
+
+    /// A message came back.
+    fn take_back(&mut self, queue: &Arc<Queue>, settlement: &Settlement, wakes: &mut Wakes) {
+        let times = self.backlog.returned(settlement.position);
+        if let Some(kept) = queue.kept().filter(|_| self.backlog.is_persistent(settlement.position)) {
+            wakes.settled.returned(&kept.durable, kept.number, settlement.position, times);
+        }
+        let run = Run { first: settlement.position, count: 1 };
+        if self.settings.is_undeliverable(times) {
+            self.model.complete(settlement.consumer);
+            self.discard(queue, run, Reason::DeliveryLimit, wakes);
+            return;
+        }
+        self.model.requeue(settlement.position, settlement.consumer);
+        self.count_ready(run);
+        self.counters.requeued += 1;
+    }
+
+    fn settle(&mut self, queue: &Arc<Queue>, settlements: &[Settlement], wakes: &mut Wakes) {
         let mut done: Option<Run> = None;
         for settlement in settlements {
             if settlement.outcome.requeues() {
-                self.model.requeue(settlement.position, settlement.consumer);
-                let times = self.backlog.returned(settlement.position);
-                if let Some(kept) = queue.kept().filter(|_| self.backlog.is_persistent(settlement.position)) {
-                    wakes.settled.returned(&kept.durable, kept.number, settlement.position, times);
-                }
-                self.counters.requeued += 1;
+                self.take_back(queue, settlement, wakes);
                 continue;
             }
             self.model.complete(settlement.consumer);
-            match settlement.outcome {
-                Outcome::Ack => self.counters.acked += 1,
-                _ => self.counters.discarded += 1,
+            if settlement.outcome != Outcome::Ack {
+                let run = Run { first: settlement.position, count: 1 };
+                self.discard(queue, run, Reason::Rejected, wakes);
+                continue;
             }
+            self.counters.acked += 1;
             match &mut done {
                 Some(run) if run.end() == settlement.position => run.count += 1,
                 _ => {
@@ -467,16 +519,20 @@ impl State {
             u32::try_from(near.end.0 - next.0).unwrap_or(u32::MAX)
         };
         self.model.dispatch(at_hand, |to, want| to.subscriber.reserve(to.key, want, bytes, queue));
-        let Self { model, backlog, counters, flow, .. } = self;
-        let mut left = 0;
+        let Self { model, backlog, counters, flow, settings, ready_bytes, .. } = self;
+        let (mut left, tells_returns) = (0, settings.tells_returns);
         model.drain_assigned(|to, no_ack, runs, unused| {
             if !runs.is_empty() {
-                to.subscriber.deliver(to.key, &mut backlog.deliveries(runs));
+                to.subscriber.deliver(to.key, &mut backlog.deliveries(runs, tells_returns));
                 wakes.add(&to.subscriber);
                 left += counters.count_delivered(runs, no_ack);
-                if queue.events.messages_wanted() {
-                    for delivery in backlog.deliveries(runs) {
-                        queue.events.publish(&queue.delivered(delivery.message, delivery.redelivered));
+                if let Some(bytes) = ready_bytes {
+                    let taken: u64 = runs.iter().map(|&(run, _)| backlog.body_bytes(run)).sum();
+                    *bytes = bytes.saturating_sub(taken);
+                }
+                if queue.home.events.messages_wanted() {
+                    for delivery in backlog.deliveries(runs, tells_returns) {
+                        queue.home.events.publish(&queue.delivered(delivery.message, delivery.redelivered));
                     }
                 }
             }

@@ -6,6 +6,7 @@
 pub(crate) mod recorder;
 
 use crate::connection::ConnectionId;
+use crate::dead_letters::Outgoing;
 use crate::durable::Settled;
 use crate::message::Delivery;
 use crate::queue::Queue;
@@ -60,10 +61,11 @@ pub struct Subscription {
     pub tag: deepmq_model::Name,
 }
 
-/// What is to be done once the locks are released: settlements to journal, connections to wake.
+/// What is to be done once the locks are released: dead letters to send, settlements to journal, connections to wake.
 #[derive(Debug, Default)]
 pub struct Wakes {
     pub(crate) settled: Settled,
+    pub(crate) dead_letters: Outgoing,
     subscribers: SmallVec<[Arc<dyn Subscriber>; 4]>,
     publishers: SmallVec<[Waker; 4]>,
 }
@@ -86,12 +88,25 @@ impl Wakes {
         self.settled.take_into(batch)
     }
 
-    /// Does it all.
+    /// Does it all. To be called with no lock held but the registry's.
     pub fn wake(&mut self) {
+        self.send_dead_letters();
         self.settled.journal();
         for subscriber in self.subscribers.drain(..) {
             subscriber.wake();
         }
         self.publishers.drain(..).for_each(Waker::wake);
+    }
+    /// A dead letter can make others, in the queue it goes to; that those end is for the model to see to.
+    fn send_dead_letters(&mut self) {
+        loop {
+            if let Some((queue, letters)) = self.dead_letters.next_refused() {
+                queue.send_refused(letters, self);
+            } else if let Some(queue) = self.dead_letters.next_queue() {
+                queue.send_dead_letters(self);
+            } else {
+                return;
+            }
+        }
     }
 }

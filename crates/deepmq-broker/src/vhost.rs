@@ -3,6 +3,7 @@
 //! Owns the catalogue and its lock, and keeps the model's declarations and the running queues in step. Must not know
 //! who asks, beyond the connection's number. Lock order: catalogue, then queue, then subscriber.
 
+mod burial;
 mod draft;
 mod keeping;
 mod looking;
@@ -26,8 +27,10 @@ use crate::events::{BindingTo, Event, Events};
 use crate::inspect::{BindingInfo, QueueInfo};
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::queue::{DeleteRefused, Queue};
+use crate::queue::{DeleteRefused, Home, Queue, StoredAs};
 use crate::subscriber::{Subscription, Wakes};
+use crate::timers::Timers;
+use deepmq_model::queue::Settings;
 use deepmq_model::topology::{
     self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, QueueId, QueueSpec,
     Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
@@ -42,7 +45,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 pub struct Vhost {
     name: Name,
     events: Arc<Events>,
-    memory: Arc<Memory>,
+    /// What its queues share.
+    home: Arc<Home>,
     generation: AtomicU64,
     keeping: Option<Keeping>,
     catalogue: RwLock<Catalogue>,
@@ -111,13 +115,20 @@ impl Vhost {
         limits: &Limits,
         memory: Arc<Memory>,
         events: Arc<Events>,
+        timers: Arc<Timers>,
         durable: Option<Arc<Durable>>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let topology = Topology::new(settings::topology_limits(limits));
-        Self {
+        Arc::new_cyclic(|running| Self {
+            home: Arc::new(Home {
+                vhost: name.clone(),
+                events: events.clone(),
+                memory,
+                timers,
+                running: running.clone(),
+            }),
             name,
             events,
-            memory,
             keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
             catalogue: RwLock::new(Catalogue {
@@ -125,7 +136,7 @@ impl Vhost {
                 settings: VhostSettings::default(),
                 queues: Vec::new(),
             }),
-        }
+        })
     }
 
     /// Its name.
@@ -203,14 +214,18 @@ impl Vhost {
             if let (Some(declared), Some(stored)) = (declared, &stored) {
                 self.keep([What::queue(declared, stored.number)], &[]);
             }
-            let queue =
-                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored);
-            catalogue.set(id, Some(queue));
+            let settings = catalogue.settings_of(id);
+            catalogue.set(id, Some(self.new_queue(&name, settings, stored)));
             self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
         }
         self.publish_generation(&catalogue);
         let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
         Ok((queue, declared))
+    }
+
+    /// A queue that nobody knows yet.
+    fn new_queue(&self, name: &Name, settings: Settings, stored: Option<StoredAs>) -> Arc<Queue> {
+        Queue::new(&self.home, name.clone(), settings, stored)
     }
 
     /// Whether there is a queue of this name, whoever it belongs to.

@@ -143,6 +143,11 @@ impl<C> Queue<C> {
         self.ready.contains(position)
     }
 
+    /// What is ready, as ranges in no order, with exclusive ends.
+    pub fn ready_ranges(&self) -> impl Iterator<Item = (Position, Position)> {
+        self.ready.ranges()
+    }
+
     /// Takes up to `max` ready messages from the front that are consecutive, to be settled without being handed out.
     pub fn skip(&mut self, max: u32) -> Option<Run> {
         (!self.ready.is_empty()).then(|| self.ready.pop_run(max).0)

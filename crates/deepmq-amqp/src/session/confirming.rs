@@ -8,8 +8,15 @@ use crate::goal::{Goal, Reached};
 use crate::outbox::Outbox;
 use std::collections::VecDeque;
 
-/// A confirm: the channel, the first and the last message.
-type Confirm = (u16, u64, u64);
+/// A confirm of several messages, or the word that they were refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Confirm {
+    pub(super) channel: u16,
+    /// The number of the first message, and of the last.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    pub(super) taken: bool,
+}
 
 /// The waiting confirms of a connection.
 #[derive(Debug, Default)]
@@ -43,7 +50,9 @@ impl Confirming {
         while let Some(&(_, confirm)) = self.waiting.front().filter(|(goal, _)| reached.meets(*goal)) {
             self.waiting.pop_front();
             match &mut next {
-                Some((channel, _, last)) if *channel == confirm.0 => *last = confirm.2,
+                Some(known) if (known.channel, known.taken) == (confirm.channel, confirm.taken) => {
+                    known.last = confirm.last;
+                }
                 _ => next.replace(confirm).into_iter().for_each(|before| send(before, outbox)),
             }
         }
@@ -52,14 +61,21 @@ impl Confirming {
 
     /// The channel is gone: nothing is confirmed on it any more.
     pub(super) fn forget(&mut self, channel: u16) {
-        self.waiting.retain(|(_, confirm)| confirm.0 != channel);
+        self.waiting.retain(|(_, confirm)| confirm.channel != channel);
     }
 }
 
 /// Sends a confirm, and counts it, unless its channel is gone.
-fn send((number, first, last): Confirm, outbox: &Outbox) {
+fn send(confirm: Confirm, outbox: &Outbox) {
+    let Confirm { channel: number, first, last, taken } = confirm;
     outbox.channel(number, |channel, frames| {
         channel.count_confirmed(last - first + 1);
-        basic::Ack { delivery_tag: last, multiple: first < last }.encode(number, &mut frames.buf);
+        // All before the first were answered, so those up to the last are the messages meant.
+        let (delivery_tag, multiple) = (last, first < last);
+        if taken {
+            basic::Ack { delivery_tag, multiple }.encode(number, &mut frames.buf);
+        } else {
+            basic::Nack { delivery_tag, multiple, requeue: false }.encode(number, &mut frames.buf);
+        }
     });
 }

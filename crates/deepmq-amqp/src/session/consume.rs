@@ -9,9 +9,10 @@ use super::settle::Verdict;
 use super::{Failure, Session, clean, generated_name};
 use crate::codec::ReplyCode;
 use crate::codec::method::basic;
-use crate::outbox::{NewConsumer, OutConsumer};
+use crate::outbox::{NewConsumer, OutConsumer, shown_properties};
 use crate::translate;
 use deepmq_broker::events::Event;
+use deepmq_broker::message::MessageRef;
 use deepmq_broker::queue::{Fetched, Outcome, Queue, SubscribeError, Unsubscribed};
 use deepmq_broker::subscriber::{ConsumerKey, Subscription};
 use deepmq_model::access::Permission;
@@ -196,7 +197,9 @@ impl Session {
                         message_count: u32::try_from(left).unwrap_or(u32::MAX),
                     }
                     .encode(number, &mut frames.buf);
-                    frames.content(number, &delivery.message);
+                    let properties = shown_properties(&delivery);
+                    let message = MessageRef { properties: &properties, ..delivery.message };
+                    frames.content(number, &message);
                 });
             },
             &mut self.wakes,

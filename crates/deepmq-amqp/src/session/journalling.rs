@@ -28,11 +28,12 @@ pub(super) struct Journalling {
 
 impl Journalling {
     /// Places the persistent ones of a queue's messages, of which the first is at `first`. Each message comes with its
-    /// place in the read; without itself, it is not persistent.
+    /// place in the read; without itself, it is not persistent. They arrived at `arrived`, in milliseconds since 1970.
     pub(super) fn place<'a>(
         &mut self,
         (queue, durability): (u64, Durability),
         first: Position,
+        arrived: u64,
         messages: impl Iterator<Item = (u32, Option<MessageRef<'a>>)>,
     ) {
         let mut position = first.0;
@@ -40,7 +41,7 @@ impl Journalling {
             match message {
                 Some(message) => {
                     self.durability = self.durability.max(Some(durability));
-                    let index = self.index(place, &message);
+                    let index = self.index(place, arrived, &message);
                     self.run.push(index);
                 }
                 None => self.end_run(queue, position),
@@ -76,7 +77,7 @@ impl Journalling {
     }
 
     /// Where a message is in the record, once it is there.
-    fn index(&mut self, place: u32, message: &MessageRef<'_>) -> u32 {
+    fn index(&mut self, place: u32, arrived: u64, message: &MessageRef<'_>) -> u32 {
         self.begin();
         let place = place as usize;
         if self.indexes.len() <= place {
@@ -84,8 +85,7 @@ impl Journalling {
         }
         match self.indexes.get_mut(place) {
             Some(index) if *index == ABSENT => {
-                *index =
-                    self.batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
+                *index = message.journal(arrived, &mut self.batch);
                 *index
             }
             Some(index) => *index,

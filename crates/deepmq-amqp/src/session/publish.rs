@@ -5,6 +5,7 @@
 use super::channel::Mode;
 use super::content::{Content, Owned};
 use super::journalling::Journalling;
+use super::refusals::Refusals;
 use super::router::{Address, Router, Unroutable};
 use super::{Failure, Session};
 use crate::codec::content::{BASIC, Header};
@@ -20,7 +21,8 @@ use deepmq_broker::events::Event;
 use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use deepmq_broker::traffic::MessageCounts;
 use deepmq_model::message::bytes::Reader;
-use deepmq_model::message::{properties, table};
+use deepmq_model::message::properties::{self, flag};
+use deepmq_model::message::table;
 use smallvec::SmallVec;
 
 /// Bytes that lie in what was read, or in the batch's own memory.
@@ -43,6 +45,7 @@ struct Entry {
     address: Span,
     properties: Span,
     body: BodyAt,
+    channel: u16,
     persistent: bool,
 }
 
@@ -72,6 +75,10 @@ pub(super) struct Batch {
     journalling: Journalling,
     /// Channels in confirm mode that published, with the number of the first and the last message to confirm.
     confirms: SmallVec<[(u16, u64, u64); 4]>,
+    /// Messages that a full queue refused.
+    refusals: Refusals,
+    /// Some have an expiration.
+    expiring: bool,
     /// What each channel published.
     counts: SmallVec<[(u16, MessageCounts); 4]>,
 }
@@ -105,6 +112,7 @@ impl Messages {
                 BodyAt::Shared(at) => self.shared.get(at as usize).map_or(Body::Inline(&[]), Body::Shared),
             },
             persistent: entry.persistent,
+            dead_letter: false,
         }
     }
 
@@ -119,6 +127,7 @@ impl Batch {
     pub(super) fn forget_routes(&mut self) {
         self.messages.clear();
         self.confirms.clear();
+        self.refusals.clear();
         self.counts.clear();
         self.router.drain(|_| {});
         self.router.forget();
@@ -212,10 +221,11 @@ impl Session {
             } else {
                 self.batch.messages.share(Bytes::copy_from_slice(body))
             },
+            channel: number,
             persistent: is_persistent(header.properties),
         };
         let address = Address { whole: args.address, exchange: args.exchange, routing_key: args.routing_key };
-        if let Err(failure) = self.accept(number, entry, &address, args.mandatory, input) {
+        if let Err(failure) = self.accept(entry, &address, args.mandatory, input) {
             self.finish_read(input);
             self.fail(number, &failure.of(basic::Publish::ID));
         }
@@ -255,30 +265,31 @@ impl Session {
             } else {
                 self.batch.messages.share(parts.body.clone())
             },
+            channel: number,
             persistent: is_persistent(parts.properties),
         };
         let address = Address { whole: parts.address, exchange, routing_key };
-        self.accept(number, entry, &address, parts.mandatory, &[])
+        self.accept(entry, &address, parts.mandatory, &[])
     }
 
     /// Routes a message and gathers it for its queues.
     #[inline]
     fn accept(
         &mut self,
-        number: u16,
         entry: Entry,
         address: &Address<'_>,
         mandatory: bool,
         input: &[u8],
     ) -> Result<(), Failure> {
+        let number = entry.channel;
         if self.batch.messages.entries.is_empty() {
             self.refresh_router()?;
         }
         let vhost = self.vhost.as_ref().ok_or_else(|| Failure::wrong_phase("starting"))?;
         let rules = PropertyRules::new(self.user.as_deref(), self.broker.limits());
-        let Batch { messages, router, .. } = &mut self.batch;
+        let Batch { messages, router, expiring, .. } = &mut self.batch;
         let message = messages.message(&entry, input);
-        translate::check_properties(message.properties, rules)?;
+        *expiring |= translate::check_properties(message.properties, rules)? & flag::EXPIRATION != 0;
         let mut headers = || {
             let encoded = properties::headers(message.properties)?;
             table::decode(&mut Reader::new(encoded)).ok()
@@ -362,13 +373,15 @@ impl Session {
     pub(super) fn flush_batch(&mut self, input: &[u8]) {
         if self.hand_over(input) {
             let goal = self.journal();
-            self.confirming.add(goal, self.batch.confirms.drain(..), &self.outbox);
+            let Batch { confirms, refusals, .. } = &mut self.batch;
+            self.confirming.add(goal, refusals.divide(confirms.drain(..)), &self.outbox);
+            refusals.clear();
         }
     }
 
     /// Hands what was gathered to the queues; false: there was nothing.
     pub(super) fn hand_over(&mut self, input: &[u8]) -> bool {
-        let Batch { messages, router, journalling, counts, .. } = &mut self.batch;
+        let Batch { messages, router, journalling, counts, confirms, refusals, expiring } = &mut self.batch;
         if messages.entries.is_empty() {
             return false;
         }
@@ -376,10 +389,12 @@ impl Session {
             self.outbox.channel(number, |channel, _| channel.count_published(counts));
         }
         self.published = true;
-        let (wakes, tickets) = (&mut self.wakes, &mut self.tickets);
+        let (wakes, tickets, arrived) =
+            (&mut self.wakes, &mut self.tickets, self.broker.durable().map_or(0, |_| self.broker.now()));
+        let expiring = std::mem::take(expiring);
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
-            let size = BatchSize { count: bucket.messages.len(), bytes: bucket.bytes };
+            let size = BatchSize { count: bucket.messages.len(), bytes: bucket.bytes, expiring };
             let entries = entries.map(|entry| messages.message(entry, input));
             let published = bucket.queue.publish(size, entries, wakes);
             if let Some(ticket) = published.ticket {
@@ -387,12 +402,15 @@ impl Session {
             }
             let queue = bucket.queue.number().zip(bucket.queue.durability());
             if let (Some(queue), Some(first)) = (queue, published.first) {
-                let entries =
-                    bucket.messages.iter().filter_map(|&at| Some((at, messages.entries.get(at as usize)?)));
+                let taken =
+                    (0..).zip(&bucket.messages).filter(|(index, _)| !published.refused.contains(index));
+                let entries = taken.filter_map(|(_, &at)| Some((at, messages.entries.get(at as usize)?)));
                 let kept = |entry: &Entry| entry.persistent.then(|| messages.message(entry, input));
-                journalling.place(queue, first, entries.map(|(at, entry)| (at, kept(entry))));
+                journalling.place(queue, first, arrived, entries.map(|(at, entry)| (at, kept(entry))));
             }
+            refusals.note(published.refused.iter().filter_map(|&at| bucket.messages.get(at as usize)));
         });
+        refusals.number(messages.entries.iter().map(|entry| entry.channel), confirms);
         messages.clear();
         true
     }
@@ -409,8 +427,16 @@ impl Session {
     /// Takes back what was gathered and not handed over.
     pub(super) fn drop_batch(&mut self) {
         self.batch.messages.clear();
+        self.batch.expiring = false;
         self.batch.counts.clear();
         self.batch.router.drain(|_| {});
+    }
+
+    /// Whether a full queue refused anything of what was handed over.
+    pub(super) fn any_refused(&mut self) -> bool {
+        let any = !self.batch.refusals.is_empty();
+        self.batch.refusals.clear();
+        any
     }
 
     /// Journals settlements together with what was handed over before them.

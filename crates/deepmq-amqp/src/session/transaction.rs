@@ -101,6 +101,9 @@ impl Session {
             None => (self.carry_out(number, verdicts), None),
         };
         settled?;
+        if self.any_refused() {
+            return Err(Failure::precondition("partial tx completion"));
+        }
         match kept {
             // It says that the messages are safe, as a confirm would.
             Some(goal) => {

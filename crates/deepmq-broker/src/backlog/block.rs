@@ -47,6 +47,8 @@ pub(super) struct Block {
     /// Messages that are not persistent, while the content is out and some are and some are not.
     transient: Bits,
     persistent: u64,
+    /// What the bodies take, in bytes, while the content is out.
+    body_bytes: u64,
 }
 
 /// A block on its way to a segment.
@@ -103,6 +105,7 @@ impl Block {
             done: Bits::default(),
             transient: Bits::default(),
             persistent: 0,
+            body_bytes: 0,
         }
     }
 
@@ -165,6 +168,15 @@ impl Block {
         }
     }
 
+    /// What the bodies of messages take, in bytes; while they are not in memory, their share of all.
+    pub(super) fn body_bytes(&self, positions: Range<u64>) -> u64 {
+        if self.is_in_memory() {
+            let bodies = positions.filter_map(|at| Some(self.read(self.offset(at))?.body.len() as u64));
+            return bodies.sum();
+        }
+        (self.body_bytes * positions.end.saturating_sub(positions.start)).checked_div(self.count).unwrap_or(0)
+    }
+
     /// Whether some of its messages are persistent.
     pub(super) fn has_persistent(&self) -> bool {
         self.persistent > 0
@@ -203,9 +215,10 @@ impl Block {
     fn part(&self, positions: Range<u64>) -> Self {
         let range = self.offset(positions.start)..self.offset(positions.end);
         let (done, transient) = (self.done.part(range.clone()), self.transient.part(range));
-        let whole = Self::stored(positions);
+        let whole = Self::stored(positions.clone());
         let persistent = if self.persistent == 0 { 0 } else { whole.count - transient.len() };
-        Self { live: whole.count - done.len(), persistent, done, transient, ..whole }
+        let body_bytes = self.body_bytes(positions);
+        Self { live: whole.count - done.len(), persistent, done, transient, body_bytes, ..whole }
     }
 
     /// The positions of persistent messages that are still needed, as ranges.
@@ -262,6 +275,7 @@ impl Block {
     pub(super) fn drop_content(&mut self) {
         debug_assert!(self.stored);
         self.transient = if self.persistent == 0 { Bits::default() } else { self.transient() };
+        self.body_bytes = self.body_bytes(self.first..self.end());
         self.content = Content::Out;
         self.bytes = 0;
     }

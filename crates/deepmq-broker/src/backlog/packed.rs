@@ -13,6 +13,8 @@ const VERSION: u8 = 1;
 const GONE: u8 = 0;
 const TRANSIENT: u8 = 1;
 const PERSISTENT: u8 = 2;
+/// Added to the flag of a dead letter.
+const DEAD_LETTER: u8 = 4;
 /// The flag, and the lengths of address, properties and body.
 const ENTRY_BYTES: usize = 1 + 2 + 4 + 4;
 
@@ -28,6 +30,7 @@ struct Entry {
     address_len: u16,
     shared: bool,
     persistent: bool,
+    dead_letter: bool,
 }
 
 /// Messages, found by their index.
@@ -90,6 +93,7 @@ impl Packed {
             address_len: u16::try_from(message.address.len()).expect("two strings of at most 255 bytes"),
             shared: matches!(message.body, Body::Shared(_)),
             persistent: message.persistent,
+            dead_letter: message.dead_letter,
         });
     }
 
@@ -105,7 +109,8 @@ impl Packed {
         } else {
             Body::Inline(rest.get(..entry.body as usize)?)
         };
-        Some(MessageRef { address, properties, body, persistent: entry.persistent })
+        let Entry { persistent, dead_letter, .. } = *entry;
+        Some(MessageRef { address, properties, body, persistent, dead_letter })
     }
 
     pub(super) fn is_persistent(&self, at: usize) -> bool {
@@ -131,7 +136,8 @@ impl Packed {
                 page.push(GONE);
                 continue;
             };
-            page.push(if message.persistent { PERSISTENT } else { TRANSIENT });
+            let kind = if message.persistent { PERSISTENT } else { TRANSIENT };
+            page.push(if message.dead_letter { kind | DEAD_LETTER } else { kind });
             page.extend(u16::try_from(message.address.len()).unwrap_or(u16::MAX).to_be_bytes());
             page.extend(index(message.properties.len()).to_be_bytes());
             page.extend(index(message.body.len()).to_be_bytes());
@@ -154,6 +160,7 @@ impl Packed {
                 properties: &[],
                 body: Body::Inline(&[]),
                 persistent: false,
+                dead_letter: false,
             }),
             Some(message) if message.body.len() < SHARED_BODY_BYTES_MIN => packed.push(&message),
             Some(message) => {
@@ -181,8 +188,9 @@ pub fn decode_page(
     reader.take(3)?;
     let count = reader.u32()?;
     for at in 0..count as usize {
-        let persistent = match reader.u8()? {
-            GONE => {
+        let flag = reader.u8()?;
+        let persistent = match flag & !DEAD_LETTER {
+            _ if flag == GONE => {
                 each(at, None);
                 continue;
             }
@@ -190,11 +198,12 @@ pub fn decode_page(
             PERSISTENT => true,
             _ => return Err(UNKNOWN_FLAG),
         };
+        let dead_letter = flag & DEAD_LETTER != 0;
         let (address, properties, body) = (reader.u16()?, reader.u32()?, reader.u32()?);
         let address = reader.take(address.into())?;
         let properties = reader.take(properties as usize)?;
         let body = Body::Inline(reader.take(body as usize)?);
-        each(at, Some(MessageRef { address, properties, body, persistent }));
+        each(at, Some(MessageRef { address, properties, body, persistent, dead_letter }));
     }
     Ok(())
 }

@@ -29,7 +29,8 @@ impl Sample {
             _ => Body::Inline(&self.body),
         };
         let persistent = self.body.len() % 3 != 1;
-        MessageRef { address: &self.address, properties: &self.properties, body, persistent }
+        let dead_letter = self.body.len() % 5 == 2;
+        MessageRef { address: &self.address, properties: &self.properties, body, persistent, dead_letter }
     }
 
     fn is(&self, message: &MessageRef<'_>) -> bool {
@@ -60,7 +61,7 @@ impl Pair {
             .map(|(mark, &(properties, body))| Sample::new(mark, properties, body))
             .collect();
         let bytes = samples.iter().map(|sample| sample.message().packed_bytes()).sum();
-        let size = BatchSize { count: samples.len(), bytes };
+        let size = BatchSize { count: samples.len(), bytes, expiring: false };
         self.backlog.append(Position(first), size, samples.iter().map(Sample::message));
         self.plain.extend(samples.into_iter().map(Some));
     }
@@ -112,7 +113,7 @@ impl Pair {
     fn check(&mut self, start: usize, count: usize) {
         let runs = self.runs(start, count);
         runs.iter().flat_map(|(run, _)| run.first.0..run.end().0).for_each(|at| self.page_in(at));
-        let mut read = self.backlog.deliveries(&runs);
+        let mut read = self.backlog.deliveries(&runs, false);
         for at in runs.iter().flat_map(|(run, _)| run.first.0..run.end().0) {
             let sample = self.plain[usize::try_from(at).unwrap()].as_ref().unwrap();
             let delivery = read.next().expect("what is needed is there");

@@ -106,7 +106,7 @@ impl Broker {
     pub(super) fn new_vhost(&self, name: &Name) -> Arc<Vhost> {
         let inner = &self.0;
         let (memory, events, durable) = (inner.memory.clone(), inner.events.clone(), inner.durable.clone());
-        Arc::new(Vhost::new(name.clone(), &inner.config.limits, memory, events, durable))
+        Vhost::new(name.clone(), &inner.config.limits, memory, events, inner.timers.clone(), durable)
     }
 
     /// Tells a running vhost what the registry says of it.

@@ -116,6 +116,7 @@ impl Recovery {
                 properties: message.properties,
                 body,
                 persistent: true,
+                dead_letter: MessageRef::is_dead_letter(message.flags),
             };
             take(number, Position(sequence), message);
         })?;

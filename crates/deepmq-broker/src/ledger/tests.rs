@@ -3,10 +3,13 @@
 use super::*;
 use crate::events::Events;
 use crate::memory::Memory;
+use crate::queue::Home;
+use deepmq_model::queue::Settings;
 use proptest::prelude::*;
 
 fn queue(name: &str) -> Arc<Queue> {
-    Queue::new("/".into(), name.into(), Memory::new(usize::MAX), Events::new(1), None)
+    let home = Home::alone(Memory::new(usize::MAX), Events::new(1));
+    Queue::new(&home, name.into(), Settings::default(), None)
 }
 
 /// A ledger with one source per queue, and beside it what should be open.

@@ -44,7 +44,7 @@ impl Queue {
         let Some(number) = self.number() else { return };
         let state = self.state.lock();
         for (position, message) in state.backlog.unstored(end) {
-            let index = batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
+            let index = message.journal(0, batch);
             batch.place(number, position.0, [index]);
         }
     }

@@ -75,6 +75,7 @@ impl State {
             let max = u32::try_from(lost.end - first.0).unwrap_or(u32::MAX);
             let Some(run) = self.model.skip(max) else { break };
             self.counters.discarded += u64::from(run.count);
+            self.count_taken(run);
             let persistent = self.backlog.complete_run(run);
             queue.note_done(persistent, run, wakes);
             any = true;
@@ -103,7 +104,7 @@ impl State {
         }
     }
 
-    fn ask(&mut self, queue: &Arc<Queue>, position: Position) {
+    pub(super) fn ask(&mut self, queue: &Arc<Queue>, position: Position) {
         if let Some(stored) = queue.stored.as_ref().filter(|_| !self.paging.asked) {
             self.paging.asked = true;
             stored.durable.page_in(queue, stored.number, position);
@@ -148,6 +149,9 @@ impl Queue {
                 lost += state.backlog.page_in(positions, packed.as_ref());
             }
             state.dispatch(self, &mut wakes);
+            if state.leaving.is_waiting() {
+                wakes.dead_letters.note(self);
+            }
         }
         let waiting = std::mem::take(&mut state.paging.waiting);
         drop(state);

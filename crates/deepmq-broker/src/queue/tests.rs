@@ -3,6 +3,8 @@
 mod events;
 
 use super::*;
+use crate::events::Events;
+use crate::memory::Memory;
 use crate::subscriber::recorder::{Got, Recorder, publish, settle};
 
 const ALL: ConsumerSpec = ConsumerSpec { no_ack: false, exclusive: false, priority: 0, prefetch_count: 0 };
@@ -16,7 +18,8 @@ fn prefetch(prefetch_count: u32) -> ConsumerSpec {
 
 fn queue() -> (Arc<Queue>, Arc<Memory>) {
     let memory = Memory::new(usize::MAX);
-    (Queue::new("/".into(), "q".into(), memory.clone(), Events::new(1), None), memory)
+    let home = Home::alone(memory.clone(), Events::new(1));
+    (Queue::new(&home, "q".into(), Settings::default(), None), memory)
 }
 
 /// Ready and unacked.

@@ -116,10 +116,11 @@ pub(crate) fn publish(queue: &Arc<Queue>, bodies: &[&str]) {
             properties: &[0, 0],
             body: Body::Inline(body.as_bytes()),
             persistent: false,
+            dead_letter: false,
         })
     };
-    let size =
-        BatchSize { count: bodies.len(), bytes: messages().map(|message| message.packed_bytes()).sum() };
+    let bytes = messages().map(|message| message.packed_bytes()).sum();
+    let size = BatchSize { count: bodies.len(), bytes, expiring: false };
     let mut wakes = Wakes::default();
     queue.publish(size, messages(), &mut wakes);
     wakes.wake();

@@ -79,10 +79,10 @@ impl Draft<'_> {
                 if let (Some(declared), Some(stored)) = (durable, &stored) {
                     self.changes.push(What::queue(declared, stored.number));
                 }
-                let (memory, events) = (self.vhost.memory.clone(), self.vhost.events.clone());
-                let vhost = self.vhost.name.clone();
-                self.queues.push((id, Queue::new(vhost.clone(), name.clone(), memory, events, stored)));
-                self.events.push(Event::QueueCreated { vhost, queue: name.clone() });
+                let declared = self.topology.queue_spec(id);
+                let settings = declared.map(|queue| self.catalogue.settings_for(queue)).unwrap_or_default();
+                self.queues.push((id, self.vhost.new_queue(name, settings, stored)));
+                self.events.push(Event::QueueCreated { vhost: self.vhost.name.clone(), queue: name.clone() });
                 Ok(None)
             }
             Err(differs) if exists => Ok(Some(differs)),

@@ -3,7 +3,7 @@
 //! Owns the rule what is durable: exchanges and queues declared so, and bindings between two of them. Must not know how it
 //! is written.
 
-use super::{DeleteIf, Vhost};
+use super::{Catalogue, DeleteIf, Vhost};
 use crate::durable::change::{Binding, Change, What};
 use crate::durable::{Durable, DurableError, Recovery};
 use crate::queue::{Queue, StoredAs};
@@ -11,7 +11,7 @@ use crate::subscriber::Wakes;
 use deepmq_model::Name;
 use deepmq_model::queue::PositionSet;
 use deepmq_model::topology::{
-    self as model, Changes, ConnectionId, Destination, QueueSpec, Removed, ResourceKind, Topology,
+    self as model, Changes, ConnectionId, Destination, QueueId, QueueSpec, Removed, ResourceKind, Topology,
     TopologyError,
 };
 use deepmq_storage::{Durability, Lsn};
@@ -168,7 +168,7 @@ impl Vhost {
             What::Queue { name, number, auto_delete, arguments } => {
                 // The last word on a name counts: a snapshot may tell of a later queue than the journal after it.
                 if let Some(id) = topology.find_queue(&name) {
-                    let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                    let queue = self.kept_queue(&catalogue, id, &name, number);
                     catalogue.set(id, Some(queue));
                     return Ok(());
                 }
@@ -176,7 +176,7 @@ impl Vhost {
                 let spec =
                     QueueSpec { durable: true, exclusive: false, auto_delete, server_named, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
-                let queue = self.kept_queue(topology.queue_spec(id), &name, number);
+                let queue = self.kept_queue(&catalogue, id, &name, number);
                 catalogue.set(id, Some(queue));
             }
         }
@@ -184,9 +184,9 @@ impl Vhost {
         Ok(())
     }
 
-    fn kept_queue(&self, declared: Option<&model::Queue>, name: &Name, number: u64) -> Arc<Queue> {
-        let stored = self.known_as(number, declared);
-        Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored)
+    fn kept_queue(&self, catalogue: &Catalogue, id: QueueId, name: &Name, number: u64) -> Arc<Queue> {
+        let stored = self.known_as(number, catalogue.topology.queue_spec(id));
+        self.new_queue(name, catalogue.settings_of(id), stored)
     }
 
     /// Its queues at run time.

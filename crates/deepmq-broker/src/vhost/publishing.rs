@@ -60,8 +60,10 @@ impl Vhost {
                 Body::Shared(&message.body)
             },
             persistent: properties::delivery_mode(message.properties) == Some(2),
+            dead_letter: false,
         };
-        let size = BatchSize { count: 1, bytes: whole.packed_bytes() };
+        let expiring = properties::expiration(message.properties).is_some();
+        let size = BatchSize { count: 1, bytes: whole.packed_bytes(), expiring };
         let (mut wakes, mut places) = (Wakes::default(), Vec::new());
         for queue in &queues {
             let published = queue.publish(size, std::iter::once(whole), &mut wakes);
@@ -84,7 +86,7 @@ impl Vhost {
         }
         let mut batch = BatchBuilder::default();
         batch.begin();
-        let index = batch.message(0, 0, [message.address, message.properties, message.body.bytes()]);
+        let index = message.journal(self.home.timers.now(), &mut batch);
         for (queue, position) in places {
             batch.place(*queue, position.0, [index]);
         }

@@ -5,7 +5,8 @@
 use super::{Catalogue, Vhost};
 use crate::limits::Limits;
 use deepmq_model::policy::{EffectivePolicy, Policies, Target};
-use deepmq_model::topology::{self as model, Queue, QueueSpec};
+use deepmq_model::queue::Settings;
+use deepmq_model::topology::{self as model, Queue, QueueId, QueueSpec};
 use deepmq_model::{Name, Value};
 
 /// The argument that names a queue's type.
@@ -32,6 +33,11 @@ impl Vhost {
         let queues_max = settings.queues_max.map_or(of_any.queues_max, |own| own.min(of_any.queues_max));
         catalogue.topology.limit(model::Limits { queues_max, ..of_any });
         catalogue.settings = settings;
+        for (id, declared) in catalogue.topology.queues() {
+            if let Some(queue) = catalogue.queue(id) {
+                queue.follow(catalogue.settings_for(declared));
+            }
+        }
     }
 
     /// Takes back what there was, however much that is, until [`Vhost::settle`].
@@ -68,6 +74,16 @@ pub(super) fn topology_limits(limits: &Limits) -> model::Limits {
 impl Catalogue {
     pub(super) fn policy_of(&self, queue: &Queue) -> EffectivePolicy {
         self.settings.policies.effective(Target::Queue(queue.settings.kind), &queue.name)
+    }
+
+    /// What holds for a queue by its arguments and policies.
+    pub(super) fn settings_for(&self, declared: &Queue) -> Settings {
+        Settings::effective(&declared.settings, &self.policy_of(declared).definition)
+    }
+
+    /// As [`Catalogue::settings_for`], for a queue that was declared.
+    pub(super) fn settings_of(&self, id: QueueId) -> Settings {
+        self.topology.queue_spec(id).map(|declared| self.settings_for(declared)).unwrap_or_default()
     }
 
     /// A declaration with the vhost's default type, if it names none and the type goes with it. A queue that exists is asked

@@ -18,7 +18,8 @@ const EVENTS: usize = 10_000;
 
 fn vhost() -> Arc<Vhost> {
     let limits = Limits::default();
-    Arc::new(Vhost::new("v".into(), &limits, Memory::new(usize::MAX), Events::new(EVENTS), None))
+    let timers = Timers::new(deepmq_storage::seam::Seam::simulated(0).clock);
+    Vhost::new("v".into(), &limits, Memory::new(usize::MAX), Events::new(EVENTS), timers, None)
 }
 
 fn auto_delete() -> QueueSpec {
@@ -214,7 +215,7 @@ fn a_deletion_tells_the_consumers_and_how_many_messages_went() {
         (&record.cancelled[..], record.wakes),
         (&[ConsumerKey { channel: 1, index: 4 }][..], wakes + 1)
     );
-    assert_eq!((delete(&vhost, "q", ME, DeleteIf::default()), vhost.memory.used()), (Ok(0), 0));
+    assert_eq!((delete(&vhost, "q", ME, DeleteIf::default()), vhost.home.memory.used()), (Ok(0), 0));
 }
 
 /// Counts how often it was woken while the vhost was not locked, and told of a deletion while it was.

@@ -91,7 +91,8 @@ impl PositionSet {
     /// Removes a position; false if it was not there.
     pub fn remove(&mut self, position: Position) -> bool {
         let at = position.0;
-        let Some((&start, end)) = self.ranges.range_mut(..=at).next_back().filter(|(_, end)| at < **end) else {
+        let Some((&start, end)) = self.ranges.range_mut(..=at).next_back().filter(|(_, end)| at < **end)
+        else {
             return false;
         };
         let after = std::mem::replace(end, at);
@@ -139,15 +140,15 @@ mod tests {
         fn a_set_of_ranges_acts_as_a_plain_set(steps in prop::collection::vec((0u64..40, 1u32..5, 0..4), 0..200)) {
             let (mut set, mut plain) = (PositionSet::default(), BTreeSet::new());
             for (at, max, step) in steps {
-                if step < 2 {
-                    prop_assert_eq!(set.insert(Position(at)), plain.insert(at));
-                } else if step == 2 {
-                    prop_assert_eq!(set.remove(Position(at)), plain.remove(&at));
-                } else {
-                    let run = set.pop_run(max);
-                    prop_assert_eq!(run.map(|r| r.first.0), plain.first().copied());
-                    for at in run.into_iter().flat_map(|r| r.first.0..r.end().0) {
-                        prop_assert!(plain.remove(&at));
+                match step {
+                    0 | 1 => prop_assert_eq!(set.insert(Position(at)), plain.insert(at)),
+                    2 => prop_assert_eq!(set.remove(Position(at)), plain.remove(&at)),
+                    _ => {
+                        let run = set.pop_run(max);
+                        prop_assert_eq!(run.map(|r| r.first.0), plain.first().copied());
+                        for at in run.into_iter().flat_map(|r| r.first.0..r.end().0) {
+                            prop_assert!(plain.remove(&at));
+                        }
                     }
                 }
                 prop_assert_eq!(set.len(), plain.len() as u64);

@@ -70,6 +70,12 @@ impl Ready {
         older.into_iter().flatten().min().or(fresh)
     }
 
+    /// All of them, as ranges in no order, with exclusive ends.
+    pub fn ranges(&self) -> impl Iterator<Item = (Position, Position)> {
+        let fresh = (self.fresh < self.tail).then_some((self.fresh, self.tail));
+        self.returned.ranges().chain(self.kept.ranges()).chain(fresh)
+    }
+
     /// Whether a message is.
     pub fn contains(&self, position: Position) -> bool {
         position >= self.fresh && position < self.tail
@@ -187,7 +193,9 @@ mod tests {
         let mut ready = Ready::default();
         ready.restore(Position(5), set(&[(0, 2)]), set(&[(3, 5)]));
         ready.push(4);
-        for (position, taken) in [(0, true), (0, false), (2, false), (3, true), (7, true), (7, false), (9, false)] {
+        for (position, taken) in
+            [(0, true), (0, false), (2, false), (3, true), (7, true), (7, false), (9, false)]
+        {
             assert_eq!(ready.take(Position(position)), taken, "{position}");
         }
         let mut seen = Vec::new();

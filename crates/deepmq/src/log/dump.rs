@@ -97,6 +97,7 @@ impl<W: Write> Printer<'_, W> {
             }
             Dumped::Message { queue, sequence, message } => {
                 let message = MessageRef {
+                    dead_letter: false,
                     address: message.address,
                     properties: message.properties,
                     body: Body::Inline(message.body),

@@ -74,12 +74,13 @@ fn go_while_messages_come(go: impl FnOnce(&mut Session)) {
     queue.resume(id, &mut Wakes::default());
 
     let message = MessageRef {
+        dead_letter: false,
         address: b"\0\x01q",
         properties: &[0, 0],
         body: Body::Inline(b"body"),
         persistent: false,
     };
-    let size = BatchSize { count: 2, bytes: 2 * message.packed_bytes() };
+    let size = BatchSize { count: 2, bytes: 2 * message.packed_bytes(), expiring: false };
     thread::scope(|scope| {
         scope.spawn(|| queue.publish(size, [message; 2].into_iter(), &mut Wakes::default()));
         asked.recv().unwrap();

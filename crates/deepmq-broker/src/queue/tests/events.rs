@@ -4,9 +4,14 @@ use super::*;
 use crate::events::{EventStream, Interest};
 use deepmq_model::queue::Position;
 
+fn queue_telling(events: &Arc<Events>) -> Arc<Queue> {
+    let home = Home::alone(Memory::new(usize::MAX), events.clone());
+    Queue::new(&home, "q".into(), Settings::default(), None)
+}
+
 fn queue_with_events() -> (Arc<Queue>, Arc<Events>) {
     let events = Events::new(100);
-    (Queue::new("v".into(), "q".into(), Memory::new(usize::MAX), events.clone(), None), events)
+    (queue_telling(&events), events)
 }
 
 fn seen(stream: &mut EventStream) -> Vec<Event> {
@@ -14,7 +19,7 @@ fn seen(stream: &mut EventStream) -> Vec<Event> {
 }
 
 fn delivered(bytes: usize, redelivered: bool) -> Event {
-    let (vhost, queue) = ("v".into(), "q".into());
+    let (vhost, queue) = ("/".into(), "q".into());
     Event::MessageDelivered { vhost, queue, routing_key: b"k"[..].into(), bytes, redelivered }
 }
 
@@ -27,7 +32,7 @@ fn the_way_of_each_message_is_told_in_order() {
     publish(&queue, &["a", "bb", "ccc"]);
     assert_eq!(seen(&mut stream), [delivered(1, false), delivered(2, false), delivered(3, false)]);
 
-    let (vhost, name): (Name, Name) = ("v".into(), "q".into());
+    let (vhost, name): (Name, Name) = ("/".into(), "q".into());
     settle(&queue, Some(id), &[0], Outcome::Ack);
     settle(&queue, Some(id), &[1], REQUEUE);
     settle(&queue, Some(id), &[2], DROP);
@@ -72,7 +77,7 @@ fn a_slow_listener_learns_how_much_it_missed() {
     use crate::events::EventError;
     let events = Events::new(2);
     let mut stream = events.subscribe(Interest::Everything);
-    let queue = Queue::new("v".into(), "q".into(), Memory::new(usize::MAX), events, None);
+    let queue = queue_telling(&events);
     publish(&queue, &["a", "bb", "ccc", "dddd", "eeeee"]);
     (0..5).for_each(|_| assert!(fetch(&queue, true).is_some()));
     assert_eq!(stream.try_next(), Some(Err(EventError::Missed(3))));

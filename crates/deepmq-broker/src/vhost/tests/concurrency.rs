@@ -178,7 +178,7 @@ fn counts_add_up_whatever_several_threads_do_to_the_same_queues() {
         clients.iter_mut().for_each(|client| client.settle_all(Outcome::Ack));
     }
     assert_eq!(sum(|queue| queue.counters().acked), published, "everything drains");
-    assert_eq!(vhost.memory.used(), 0);
+    assert_eq!(vhost.home.memory.used(), 0);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn queues_may_come_and_go_while_others_use_them() {
     for queue in vhost.queues() {
         vhost.delete_queue(&queue.name, ME, DeleteIf::default(), drop).unwrap();
     }
-    assert_eq!((vhost.queue_count(), vhost.memory.used()), (0, 0), "a deleted queue leaves nothing");
+    assert_eq!((vhost.queue_count(), vhost.home.memory.used()), (0, 0), "a deleted queue leaves nothing");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_negative_delivery_limit_is_none_and_quorum_queues_have_one_of_their_own() {
     let limit = |n| ("x-delivery-limit", Value::I64(n));
     let policy = |n| [("delivery-limit", Value::I64(n))];
     assert_eq!(effective(&[], &[]).delivery_limit, None);
-    assert_eq!(effective(&[quorum.clone()], &[]).delivery_limit, Some(20));
+    assert_eq!(effective(std::slice::from_ref(&quorum), &[]).delivery_limit, Some(20));
     assert_eq!(effective(&[quorum.clone(), limit(-1)], &[]).delivery_limit, None);
     assert_eq!(effective(&[quorum, limit(3)], &policy(5)).delivery_limit, Some(3));
     assert_eq!(effective(&[limit(-1)], &policy(5)).delivery_limit, Some(5));

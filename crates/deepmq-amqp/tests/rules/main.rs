@@ -1,0 +1,10 @@
+//! The rules of single queues: limits, dead letters, time; each as a client sees it.
+//!
+//! One program, so that it is linked once. Time is simulated where it matters.
+
+#![expect(clippy::panic, reason = "a function that helps a test fails with it")]
+
+mod dead_letters;
+mod max_length;
+mod policies;
+mod rig;

@@ -1,0 +1,66 @@
+//! Dead letters between the queue they died in and those they go to.
+//!
+//! Owns what is on its way while no lock is held. Must not know why a message dies or how it is routed.
+
+use crate::message::OwnedMessage;
+use crate::queue::Queue;
+use deepmq_model::message::death::Reason;
+use deepmq_model::queue::{DeadLetterTo, Position};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A message that died.
+#[derive(Debug)]
+pub(crate) struct DeadLetter {
+    /// Where it still is in its queue; none if that never took it.
+    pub(crate) position: Option<Position>,
+    pub(crate) reason: Reason,
+    pub(crate) message: OwnedMessage,
+}
+
+/// Letters of one queue that go together.
+#[derive(Debug)]
+pub(crate) struct DeadLetters {
+    pub(crate) to: DeadLetterTo,
+    pub(crate) letters: Vec<DeadLetter>,
+}
+
+/// What is to be sent once the locks are released.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    /// Queues in which messages died.
+    queues: VecDeque<Arc<Queue>>,
+    /// Messages that full queues refused.
+    refused: VecDeque<(Arc<Queue>, DeadLetters)>,
+}
+
+impl Outgoing {
+    /// Messages died in a queue. Twice does no harm.
+    pub(crate) fn note(&mut self, queue: &Arc<Queue>) {
+        if !self.queues.iter().any(|known| Arc::ptr_eq(known, queue)) {
+            self.queues.push_back(queue.clone());
+        }
+    }
+
+    /// A full queue did not take a message, which goes to where its dead letters go.
+    pub(crate) fn refused(&mut self, queue: &Arc<Queue>, to: &DeadLetterTo, message: OwnedMessage) {
+        let letter = DeadLetter { position: None, reason: Reason::MaxLen, message };
+        match self.refused.back_mut() {
+            Some((known, letters)) if Arc::ptr_eq(known, queue) && letters.to == *to => {
+                letters.letters.push(letter);
+            }
+            _ => {
+                let letters = DeadLetters { to: to.clone(), letters: vec![letter] };
+                self.refused.push_back((queue.clone(), letters));
+            }
+        }
+    }
+
+    pub(crate) fn next_queue(&mut self) -> Option<Arc<Queue>> {
+        self.queues.pop_front()
+    }
+
+    pub(crate) fn next_refused(&mut self) -> Option<(Arc<Queue>, DeadLetters)> {
+        self.refused.pop_front()
+    }
+}
