@@ -385,7 +385,7 @@ def reject_publish_nacks_the_message_over_the_limit():
             raise AssertionError("the second message was confirmed")
 
 
-@check(planned="queue priorities")
+@check()
 def higher_priority_is_delivered_first():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-priority": 5})

@@ -24,7 +24,10 @@ use crate::memory::Memory;
 use crate::message::{Delivery, MessageRef};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
-use deepmq_model::queue::{self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Run};
+use deepmq_model::message::properties;
+use deepmq_model::queue::{
+    self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Profile, Run,
+};
 use deepmq_storage::Durability;
 use flow::Flow;
 use paging::Paging;
@@ -126,6 +129,7 @@ pub enum DeleteRefused {
 pub struct Queue {
     name: Name,
     vhost: Name,
+    profile: Profile,
     events: Arc<Events>,
     stored: Option<StoredAs>,
     state: Mutex<State>,
@@ -179,17 +183,17 @@ impl Queue {
         name: Name,
         memory: Arc<Memory>,
         events: Arc<Events>,
-        stored: Option<StoredAs>,
+        (profile, stored): (Profile, Option<StoredAs>),
     ) -> Arc<Self> {
         let state = State {
-            model: model::Queue::default(),
+            model: model::Queue::new(profile),
             backlog: Backlog::new(memory),
             counters: Counters::default(),
             flow: Flow::default(),
             paging: Paging::default(),
             deleted: false,
         };
-        Arc::new(Self { name, vhost, events, stored, state: Mutex::new(state) })
+        Arc::new(Self { name, vhost, profile, events, stored, state: Mutex::new(state) })
     }
 
     /// Its name.
@@ -245,8 +249,7 @@ impl Queue {
         if state.deleted || size.count == 0 {
             return Published::default();
         }
-        let first = state.model.publish(size.count as u64);
-        state.backlog.append(first, size, messages);
+        let first = state.append(size, messages);
         state.counters.published += size.count as u64;
         state.dispatch(self, wakes);
         let ticket = state.falls_behind().then(|| state.flow.issue(size.count as u64));
@@ -408,6 +411,24 @@ impl State {
         Flow::is_long(self.model.ready(), self.backlog.bytes()) && !self.model.consumers().is_empty()
     }
 
+    /// Takes new messages; returns the position of the first.
+    fn append<'a>(&mut self, size: BatchSize, messages: impl Iterator<Item = MessageRef<'a>>) -> Position {
+        let first = self.model.next();
+        self.backlog.append(first, size, messages);
+        if !self.model.has_priorities() {
+            return self.model.publish(size.count as u64);
+        }
+        let run = Run { first, count: u32::try_from(size.count).expect("a read has fewer messages") };
+        let messages = self.backlog.run(run).map(|(_, message)| properties::priority(message.properties));
+        self.model.publish_each(messages)
+    }
+
+    fn note_priority(&mut self, position: Position, message: MessageRef<'_>) {
+        if self.model.has_priorities() {
+            self.model.note_priority(position, properties::priority(message.properties));
+        }
+    }
+
     fn settle(&mut self, queue: &Queue, settlements: &[Settlement], wakes: &mut Wakes) {
         let mut done: Option<Run> = None;
         for settlement in settlements {
@@ -420,7 +441,7 @@ impl State {
                 self.counters.requeued += 1;
                 continue;
             }
-            self.model.complete(settlement.consumer);
+            self.model.complete(settlement.position, settlement.consumer);
             match settlement.outcome {
                 Outcome::Ack => self.counters.acked += 1,
                 _ => self.counters.discarded += 1,

@@ -197,14 +197,14 @@ impl Vhost {
         let spec = catalogue.with_default_type(name, spec);
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
-            let name: Name = name.into();
-            let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
-            let stored = self.stored_as(declared);
-            if let (Some(declared), Some(stored)) = (declared, &stored) {
+            let declared = catalogue.topology.queue_spec(id).expect("it has just been declared");
+            let durable = Some(declared).filter(|queue| queue.durable);
+            let stored = self.stored_as(durable);
+            if let (Some(declared), Some(stored)) = (durable, &stored) {
                 self.keep([What::queue(declared, stored.number)], &[]);
             }
-            let queue =
-                Queue::new(self.name.clone(), name.clone(), self.memory.clone(), self.events.clone(), stored);
+            let queue = self.new_queue(declared, stored);
+            let name = declared.name.clone();
             catalogue.set(id, Some(queue));
             self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
         }

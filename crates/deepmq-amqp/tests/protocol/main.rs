@@ -20,6 +20,7 @@ mod handshake;
 mod heartbeat;
 mod limits;
 mod memory;
+mod priority;
 mod publish;
 mod qos;
 mod settle;

@@ -6,7 +6,7 @@ use crate::memory::Memory;
 use proptest::prelude::*;
 
 fn queue(name: &str) -> Arc<Queue> {
-    Queue::new("/".into(), name.into(), Memory::new(usize::MAX), Events::new(1), None)
+    Queue::new("/".into(), name.into(), Memory::new(usize::MAX), Events::new(1), <_>::default())
 }
 
 /// A ledger with one source per queue, and beside it what should be open.

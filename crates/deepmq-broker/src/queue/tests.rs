@@ -16,7 +16,7 @@ fn prefetch(prefetch_count: u32) -> ConsumerSpec {
 
 fn queue() -> (Arc<Queue>, Arc<Memory>) {
     let memory = Memory::new(usize::MAX);
-    (Queue::new("/".into(), "q".into(), memory.clone(), Events::new(1), None), memory)
+    (Queue::new("/".into(), "q".into(), memory.clone(), Events::new(1), (Profile::default(), None)), memory)
 }
 
 /// Ready and unacked.

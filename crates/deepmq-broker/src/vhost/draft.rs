@@ -74,14 +74,14 @@ impl Draft<'_> {
         match self.topology.declare_queue(name, spec, NOBODY) {
             Ok((_, Declared::Existing)) => Ok(None),
             Ok((id, Declared::Created)) => {
-                let durable = self.topology.queue_spec(id).filter(|queue| queue.durable);
+                let declared = self.topology.queue_spec(id).expect("it has just been declared");
+                let durable = Some(declared).filter(|queue| queue.durable);
                 let stored = self.vhost.stored_as(durable);
                 if let (Some(declared), Some(stored)) = (durable, &stored) {
                     self.changes.push(What::queue(declared, stored.number));
                 }
-                let (memory, events) = (self.vhost.memory.clone(), self.vhost.events.clone());
                 let vhost = self.vhost.name.clone();
-                self.queues.push((id, Queue::new(vhost.clone(), name.clone(), memory, events, stored)));
+                self.queues.push((id, self.vhost.new_queue(declared, stored)));
                 self.events.push(Event::QueueCreated { vhost, queue: name.clone() });
                 Ok(None)
             }

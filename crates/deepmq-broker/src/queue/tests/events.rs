@@ -6,7 +6,16 @@ use deepmq_model::queue::Position;
 
 fn queue_with_events() -> (Arc<Queue>, Arc<Events>) {
     let events = Events::new(100);
-    (Queue::new("v".into(), "q".into(), Memory::new(usize::MAX), events.clone(), None), events)
+    (
+        Queue::new(
+            "v".into(),
+            "q".into(),
+            Memory::new(usize::MAX),
+            events.clone(),
+            (Profile::default(), None),
+        ),
+        events,
+    )
 }
 
 fn seen(stream: &mut EventStream) -> Vec<Event> {
@@ -72,7 +81,8 @@ fn a_slow_listener_learns_how_much_it_missed() {
     use crate::events::EventError;
     let events = Events::new(2);
     let mut stream = events.subscribe(Interest::Everything);
-    let queue = Queue::new("v".into(), "q".into(), Memory::new(usize::MAX), events, None);
+    let queue =
+        Queue::new("v".into(), "q".into(), Memory::new(usize::MAX), events, (Profile::default(), None));
     publish(&queue, &["a", "bb", "ccc", "dddd", "eeeee"]);
     (0..5).for_each(|_| assert!(fetch(&queue, true).is_some()));
     assert_eq!(stream.try_next(), Some(Err(EventError::Missed(3))));
