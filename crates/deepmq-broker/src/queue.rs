@@ -26,7 +26,7 @@ use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
 use deepmq_model::message::properties;
 use deepmq_model::queue::{
-    self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Profile, Run,
+    self as model, Activity, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Profile, Run,
 };
 use deepmq_storage::Durability;
 use flow::Flow;
@@ -82,6 +82,8 @@ pub struct ConsumerInfo {
     pub in_flight: u32,
     /// Why it takes no messages now, if it does not.
     pub pause: Pause,
+    /// What it is to its queue.
+    pub activity: Activity,
 }
 
 /// What a deleted queue leaves behind.
@@ -154,6 +156,8 @@ pub enum Fetched<R> {
     Empty,
     /// The first message is read from disk: see [`Queue::poll_paged_in`].
     PagedOut,
+    /// It has a single active consumer, who gets them all.
+    SingleActive,
     /// A message, as it was taken.
     Message(R),
 }
@@ -232,6 +236,7 @@ impl Queue {
             spec: consumer.spec(),
             in_flight: consumer.in_flight(),
             pause: consumer.pause(),
+            activity: state.model.consumers().activity(consumer.id()),
         };
         state.model.consumers().iter().map(info).collect()
     }
@@ -275,7 +280,7 @@ impl Queue {
         Ok(state.model.subscribe(spec, subscription)?)
     }
 
-    /// Removes a consumer. What it holds stays unacked.
+    /// Removes a consumer. What it holds stays unacked. [`Queue::hand_over`] must follow, once what goes back is back.
     pub fn unsubscribe(&self, id: ConsumerId) -> Unsubscribed {
         let mut state = self.state.lock();
         if state.model.unsubscribe(id).is_none() {
@@ -286,6 +291,15 @@ impl Queue {
         }
         state.flow.open(Waker::wake);
         Unsubscribed::Last
+    }
+
+    /// What consumers that are gone held is back: if one was the single active consumer, another is from now on.
+    pub fn hand_over(self: &Arc<Self>, wakes: &mut Wakes) {
+        if self.profile.single_active {
+            let mut state = self.state.lock();
+            state.model.hand_over();
+            state.dispatch(self, wakes);
+        }
     }
 
     /// A consumer can take messages (again).
@@ -303,6 +317,9 @@ impl Queue {
         take: impl FnOnce(Delivery<'_>, u64) -> R,
         wakes: &mut Wakes,
     ) -> Fetched<R> {
+        if self.profile.single_active {
+            return Fetched::SingleActive;
+        }
         let mut state = self.state.lock();
         if !state.first_at_hand(self, wakes) {
             return Fetched::PagedOut;

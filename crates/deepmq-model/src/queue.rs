@@ -14,7 +14,7 @@ mod ready;
 #[cfg(test)]
 mod tests;
 
-pub use consumers::{Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
+pub use consumers::{Activity, Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
 pub use position::{Position, PositionSet, Run};
 pub use ready::{Priorities, Purged};
 
@@ -40,6 +40,10 @@ pub struct Profile {
     pub priorities: Priorities,
     /// They were asked for: after a restart they are learned again of all messages, however long that takes.
     pub lasting_priorities: bool,
+    /// Only one of its consumers gets messages, until it goes.
+    pub single_active: bool,
+    /// What it was declared as.
+    pub kind: QueueKind,
 }
 
 impl Profile {
@@ -51,7 +55,12 @@ impl Profile {
             (None, QueueKind::Classic) => Priorities::default(),
             (None, QueueKind::Quorum) => Priorities { default: 4, max: 31 },
         };
-        Self { priorities, lasting_priorities: arguments.max_priority.is_some_and(|max| max > 0) }
+        Self {
+            priorities,
+            lasting_priorities: arguments.max_priority.is_some_and(|max| max > 0),
+            single_active: arguments.single_active_consumer,
+            kind: arguments.kind,
+        }
     }
 }
 
@@ -82,7 +91,8 @@ impl<C> Default for Queue<C> {
 impl<C> Queue<C> {
     /// An empty queue.
     pub fn new(profile: Profile) -> Self {
-        Self { profile, ready: Ready::default(), unacked: 0, consumers: Consumers::default() }
+        let consumers = Consumers::new(profile.single_active);
+        Self { profile, ready: Ready::default(), unacked: 0, consumers }
     }
 
     /// Whether messages can differ in priority: then [`Queue::publish_each`] takes them.
@@ -144,9 +154,15 @@ impl<C> Queue<C> {
         self.consumers.add(spec, handle)
     }
 
-    /// Removes a consumer; what it holds stays unacked until settled.
+    /// Removes a consumer; what it holds stays unacked until settled. If it was the single active one, nobody is before
+    /// [`Queue::hand_over`].
     pub fn unsubscribe(&mut self, id: ConsumerId) -> Option<Consumer<C>> {
         self.consumers.remove(id)
+    }
+
+    /// What consumers that are gone held has come back, as far as it comes back at once.
+    pub fn hand_over(&mut self) {
+        self.consumers.hand_over();
     }
 
     /// Fetches the first ready message; unless `no_ack`, it is unacked from now on.

@@ -148,8 +148,8 @@ impl Session {
         // Off the queue first: what is handed out meanwhile still finds its consumer.
         let abandoned = found.as_ref().filter(|(_, consumer)| self.take_off(consumer));
         self.outbox.channel(number, |channel, frames| {
-            if let Some((index, _)) = found {
-                channel.remove_consumer(index);
+            if let Some((index, _)) = &found {
+                channel.remove_consumer(*index);
             }
             if !cancel.no_wait {
                 basic::CancelOk { consumer_tag: &tag }.encode(number, &mut frames.buf);
@@ -157,6 +157,9 @@ impl Session {
         });
         if let Some((_, consumer)) = abandoned {
             self.vhost()?.delete_if_abandoned(&consumer.queue);
+        }
+        if let Some((_, consumer)) = &found {
+            consumer.queue.hand_over(&mut self.wakes);
         }
         Ok(())
     }
@@ -205,6 +208,7 @@ impl Session {
             Fetched::Message(()) => {}
             Fetched::Empty => self.send(number, basic::GetEmpty::default()),
             Fetched::PagedOut => self.paged_out = Some(queue),
+            Fetched::SingleActive => return Err(locked_by_consumer(&queue)),
         }
         Ok(())
     }
@@ -222,6 +226,16 @@ fn priority(arguments: &Table, queue: &Queue) -> Result<i32, Failure> {
             value.type_name()
         ))
     })
+}
+
+/// RabbitMQ's refusal of a fetch from a queue with a single active consumer.
+fn locked_by_consumer(queue: &Queue) -> Failure {
+    let (name, vhost, kind) = (queue.name(), queue.vhost(), queue.profile().kind);
+    let text = format!(
+        "cannot obtain access to locked queue '{name}' in vhost '{vhost}'. basic.get operations are not supported by \
+         {kind} queues with single active consumer"
+    );
+    Failure::soft(ReplyCode::ResourceLocked, text)
 }
 
 fn subscribe_error(error: SubscribeError, queue: &Arc<Queue>) -> Failure {

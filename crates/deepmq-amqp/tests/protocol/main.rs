@@ -24,4 +24,5 @@ mod priority;
 mod publish;
 mod qos;
 mod settle;
+mod single_active;
 mod tx;

@@ -93,7 +93,7 @@ impl Queue {
     }
 
     /// What it is from the start to its end.
-    pub(crate) fn profile(&self) -> &Profile {
+    pub fn profile(&self) -> &Profile {
         &self.profile
     }
 

@@ -36,7 +36,7 @@ fn fetch(queue: &Arc<Queue>, no_ack: bool) -> Option<(String, bool, u64)> {
     match fetched {
         Fetched::Message(message) => Some(message),
         Fetched::Empty => None,
-        Fetched::PagedOut => panic!("all is in memory"),
+        Fetched::PagedOut | Fetched::SingleActive => panic!("all is in memory, and the queue a plain one"),
     }
 }
 

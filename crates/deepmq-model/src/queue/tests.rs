@@ -174,6 +174,58 @@ fn a_lower_priority_gets_what_the_higher_cannot_take() {
     assert_eq!(got, [(0, vec![5]), (1, vec![4])]);
 }
 
+#[test]
+fn a_single_active_consumer_gets_everything_until_it_goes_and_what_it_held_is_back() {
+    let mut queue = Queue::new(Profile { single_active: true, ..Profile::default() });
+    let spec = |priority| ConsumerSpec { priority, prefetch_count: 2, ..ConsumerSpec::default() };
+    let priorities = [0, 0, 5, 5].into_iter().zip(0..);
+    let ids: Vec<_> =
+        priorities.map(|(priority, handle)| consumer(&mut queue, spec(priority), handle)).collect();
+    let activity = |queue: &Queue<u32>| [0, 1, 2, 3].map(|at| queue.consumers().activity(ids[at]));
+    let (active, waiting) = (Activity::SingleActive, Activity::Waiting);
+    queue.publish(4);
+    assert_eq!(activity(&queue), [active, waiting, waiting, waiting], "who came first, whatever comes after");
+    assert_eq!(dispatched(&mut queue), [(0, vec![0, 1])], "its limit stops it, and nobody helps");
+
+    queue.unsubscribe(ids[0]).unwrap();
+    assert_eq!(dispatched(&mut queue), [], "what it held has not come back");
+    [1, 0].into_iter().for_each(|at| queue.requeue(Position(at), Some(ids[0])));
+    queue.hand_over();
+    assert_eq!(
+        activity(&queue),
+        [waiting, waiting, active, waiting],
+        "the highest priority, then the oldest"
+    );
+    assert_eq!(dispatched(&mut queue), [(2, vec![0, 1])]);
+
+    queue.unsubscribe(ids[1]).unwrap();
+    queue.hand_over();
+    [0, 1].into_iter().for_each(|at| queue.complete(Position(at), Some(ids[2])));
+    assert_eq!(dispatched(&mut queue), [(2, vec![2, 3])], "one that waited has gone, which changes nothing");
+}
+
+#[test]
+fn a_single_active_consumer_starts_once_it_is_resumed_and_is_not_exclusive() {
+    let mut queue = Queue::new(Profile { single_active: true, ..Profile::default() });
+    let exclusive = ConsumerSpec { exclusive: true, ..ConsumerSpec::default() };
+    assert_eq!(queue.subscribe(exclusive, 0), Err(ConsumeError::ExclusiveUse));
+    let first = queue.subscribe(ConsumerSpec::default(), 0).unwrap();
+    let second = consumer(&mut queue, ConsumerSpec::default(), 1);
+    queue.publish(1);
+    assert_eq!(dispatched(&mut queue), []);
+    queue.resume(first);
+    assert_eq!(dispatched(&mut queue), [(0, vec![0])]);
+    queue.unsubscribe(first).unwrap();
+    queue.unsubscribe(second).unwrap();
+    let third = consumer(&mut queue, ConsumerSpec::default(), 2);
+    queue.publish(1);
+    assert_eq!(dispatched(&mut queue), [], "the first one's messages may still come back");
+    queue.requeue(Position(0), Some(first));
+    queue.hand_over();
+    assert_eq!(dispatched(&mut queue), [(2, vec![0, 1])]);
+    assert_eq!(queue.consumers().activity(third), Activity::SingleActive);
+}
+
 /// A queue of ten levels with messages of these priorities.
 fn prioritized(priorities: &[Option<u8>]) -> Queue<u32> {
     let priorities_of = Priorities { default: 0, max: 9 };
