@@ -25,6 +25,7 @@ mod router;
 mod server_properties;
 mod settle;
 mod stall;
+mod timeouts;
 mod transaction;
 
 pub(crate) use failure::Failure;
@@ -136,6 +137,8 @@ pub(crate) struct Session {
     disk_behind: Option<Goal>,
     /// The message that was asked for last is read from disk: nothing is taken before it is there.
     paged_out: Option<Arc<Queue>>,
+    /// How often it is to be looked whether deliveries are unsettled for too long.
+    look_every: Option<Duration>,
     /// Something was published since the driver asked.
     published: bool,
     /// Queues that fell behind, and this publisher's turn at each.
@@ -175,6 +178,7 @@ impl Session {
             confirming: Confirming::default(),
             disk_behind: None,
             paged_out: None,
+            look_every: None,
             published: false,
             tickets: Vec::new(),
             ending: None,

@@ -8,7 +8,9 @@ use deepmq_broker::traffic::MessageCounts;
 use deepmq_broker::{Ledger, SourceId, UnknownTag};
 use deepmq_model::Name;
 use deepmq_model::queue::{ConsumerId, Position};
+use deepmq_storage::seam::Monotonic;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A consumer.
 #[derive(Debug, Clone)]
@@ -272,11 +274,45 @@ impl OutChannel {
         if outcome == Outcome::Ack {
             self.counts.acked += settled as u64;
         }
+        self.free_shared(settled);
+        Ok(())
+    }
+
+    /// The queues that unsettled deliveries came from, or that consumers will get some from that they settle.
+    pub(crate) fn timed_queues(&self) -> Vec<Arc<Queue>> {
+        let mut queues = self.ledger.open_queues();
+        for consumer in self.consumers().filter(|consumer| !consumer.no_ack) {
+            if !queues.iter().any(|known| Arc::ptr_eq(known, &consumer.queue)) {
+                queues.push(consumer.queue.clone());
+            }
+        }
+        queues
+    }
+
+    /// Gives back deliveries that were unsettled for too long, see [`Ledger::lapse`]; returns the indexes of the consumers that
+    /// held them.
+    pub(crate) fn lapse(
+        &mut self,
+        now: Monotonic,
+        allowed: &[(Arc<Queue>, Duration)],
+        out: &mut Settlements,
+    ) -> Vec<u32> {
+        let before = self.ledger.open();
+        let late = self.ledger.lapse(now, allowed, out);
+        self.free_shared(before - self.ledger.open());
+        let is_late = |consumer: &OutConsumer| {
+            late.iter().any(|(queue, id)| consumer.id == Some(*id) && Arc::ptr_eq(queue, &consumer.queue))
+        };
+        let consumers = (0..).zip(&self.consumers);
+        consumers.filter(|(_, slot)| slot.as_ref().is_some_and(is_late)).map(|(index, _)| index).collect()
+    }
+
+    /// So many deliveries count no more against the shared prefetch.
+    fn free_shared(&mut self, settled: usize) {
         if self.prefetch.max > 0 {
             let settled = u32::try_from(settled).unwrap_or(u32::MAX);
             self.prefetch.held = self.prefetch.held.saturating_sub(settled);
         }
-        Ok(())
     }
 
     /// Whether a delivery with this tag is open.

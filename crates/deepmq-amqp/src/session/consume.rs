@@ -134,6 +134,9 @@ impl Session {
             queue: queue.name().clone(),
             tag,
         });
+        if !consume.no_ack {
+            self.expect_settling(&queue);
+        }
         queue.resume(id, &mut self.wakes);
         Ok(())
     }
@@ -205,7 +208,8 @@ impl Session {
             &mut self.wakes,
         );
         match got {
-            Fetched::Message(()) => {}
+            Fetched::Message(()) if get.no_ack => {}
+            Fetched::Message(()) => self.expect_settling(&queue),
             Fetched::Empty => self.send(number, basic::GetEmpty::default()),
             Fetched::PagedOut => self.paged_out = Some(queue),
             Fetched::SingleActive => return Err(locked_by_consumer(&queue)),

@@ -10,6 +10,7 @@ mod channel;
 mod confirm;
 mod connection_close;
 mod consume;
+mod consumer_timeout;
 mod counts;
 mod declare;
 mod fairness;
