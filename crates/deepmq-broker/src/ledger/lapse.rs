@@ -10,26 +10,37 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Notes kept at most. With more, every other is forgotten, and deliveries count as younger than they are.
-const MARKS_MAX: usize = 64;
+/// Notes lie no closer than this part of their age, so that they are few: a delivery may count as younger by so much.
+const SPACING: u32 = 8;
 
 /// How far the tags had come when.
 #[derive(Debug, Default)]
 pub(super) struct Marks(VecDeque<(u64, Monotonic)>);
 
 impl Marks {
-    fn note(&mut self, next_tag: u64, now: Monotonic) {
-        if self.0.back().is_some_and(|(tag, _)| *tag == next_tag) {
-            return;
+    /// Notes `next_tag`, and forgets what is not needed to find those that are `oldest` or younger.
+    fn note(&mut self, next_tag: u64, now: Monotonic, oldest: Duration) {
+        if self.0.back().is_none_or(|(tag, _)| *tag != next_tag) {
+            self.0.push_back((next_tag, now));
         }
-        if self.0.len() == MARKS_MAX {
-            let mut keep = false;
-            self.0.retain(|_| {
-                keep = !keep;
-                keep
-            });
+        while self.0.get(1).is_some_and(|(_, at)| now.since(*at) >= oldest) {
+            self.0.pop_front();
         }
-        self.0.push_back((next_tag, now));
+        let all = std::mem::take(&mut self.0);
+        let after = all.iter().map(|(_, at)| Some(*at)).skip(1).chain([None]);
+        for (&mark, after) in all.iter().zip(after) {
+            let close = |(_, before): &(u64, Monotonic)| {
+                after.is_some_and(|after| after.since(*before) <= now.since(after) / SPACING)
+            };
+            if !self.0.back().is_some_and(close) {
+                self.0.push_back(mark);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The tag below which all deliveries are at least so old.
@@ -64,7 +75,8 @@ impl Ledger {
             self.marks = Marks::default();
             return Vec::new();
         }
-        self.marks.note(self.next_tag(), now);
+        let Some(oldest) = allowed.iter().map(|(_, age)| *age).max() else { return Vec::new() };
+        self.marks.note(self.next_tag(), now, oldest);
         let limits: Vec<u64> = self.limits(now, allowed);
         let end = limits.iter().copied().max().unwrap_or_default();
         let old = |entry: &Entry, tag: u64| {
