@@ -394,7 +394,7 @@ def higher_priority_is_delivered_first():
         equal(drain(ch, queue), [b"5", b"3", b"1"])
 
 
-@check(planned="direct reply-to")
+@check()
 def direct_reply_to_answers_a_request():
     with channel() as ch:
         requests, replies = exclusive_queue(ch), []

@@ -21,6 +21,7 @@ mod held;
 mod journalling;
 mod login;
 mod publish;
+mod reply_to;
 mod router;
 mod server_properties;
 mod settle;

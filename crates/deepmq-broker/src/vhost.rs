@@ -7,6 +7,7 @@ mod draft;
 mod keeping;
 mod looking;
 mod publishing;
+mod replies;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -14,10 +15,12 @@ mod tests;
 pub(crate) use draft::Draft;
 pub(crate) use keeping::give_back;
 pub use looking::RunningQueue;
-pub use publishing::{Publication, Routed};
+pub use publishing::{Publication, PublishError, Routed};
+pub use replies::Expecting;
 pub(crate) use settings::VhostSettings;
 
 use keeping::Keeping;
+use replies::Replies;
 
 use crate::connection::ConnectionId;
 use crate::durable::Durable;
@@ -29,8 +32,8 @@ use crate::memory::Memory;
 use crate::queue::{DeleteRefused, Queue};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::topology::{
-    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, QueueId, QueueSpec,
-    Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
+    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, Origin, QueueId,
+    QueueSpec, Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -44,6 +47,7 @@ pub struct Vhost {
     events: Arc<Events>,
     memory: Arc<Memory>,
     generation: AtomicU64,
+    replies: Arc<Replies>,
     keeping: Option<Keeping>,
     catalogue: RwLock<Catalogue>,
 }
@@ -120,6 +124,7 @@ impl Vhost {
             memory,
             keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
+            replies: Arc::default(),
             catalogue: RwLock::new(Catalogue {
                 topology,
                 settings: VhostSettings::default(),
@@ -153,6 +158,10 @@ impl Vhost {
         let mut catalogue = self.write();
         let kind = spec.kind.name();
         let declared = catalogue.topology.declare_exchange(name, spec)?;
+        if declared == Declared::Created {
+            let alternate = catalogue.settings.alternate_of(name);
+            catalogue.topology.set_alternate(name, alternate);
+        }
         self.publish_generation(&catalogue);
         if declared == Declared::Created {
             let exchange = catalogue.topology.find_exchange(name).filter(|exchange| exchange.durable);
@@ -351,8 +360,20 @@ impl Vhost {
         scratch: &mut RouteSet,
         queues: &mut Vec<Arc<Queue>>,
     ) -> Result<(), RouteError> {
+        self.route_keys(exchange, &[key], headers, scratch, queues)
+    }
+
+    /// As [`Vhost::route`], for a message with several keys: each queue gets it once.
+    pub fn route_keys(
+        &self,
+        exchange: &[u8],
+        keys: &[&[u8]],
+        headers: &mut dyn FnMut() -> Option<Table>,
+        scratch: &mut RouteSet,
+        queues: &mut Vec<Arc<Queue>>,
+    ) -> Result<(), RouteError> {
         let catalogue = self.catalogue.read();
-        catalogue.topology.route(exchange, key, headers, scratch)?;
+        catalogue.topology.route_keys(exchange, keys, Origin::Publisher, headers, scratch)?;
         queues.extend(scratch.queues().iter().filter_map(|&id| catalogue.queue(id).cloned()));
         Ok(())
     }

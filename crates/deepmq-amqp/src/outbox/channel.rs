@@ -53,6 +53,8 @@ pub(crate) struct OutChannel {
     /// Consumers refused because of the shared prefetch.
     paused: Vec<u32>,
     fetches: Vec<(Arc<Queue>, SourceId)>,
+    /// The tag, with its length before it, of the consumer that replies go to.
+    reply_tag: Option<Box<[u8]>>,
     counts: MessageCounts,
     /// Published since confirm.select; none before.
     confirmable: Option<u64>,
@@ -65,6 +67,12 @@ impl OutConsumer {
     pub(crate) fn id(&self) -> Option<ConsumerId> {
         self.id
     }
+}
+
+/// A consumer tag with its length before it.
+fn short(tag: &str) -> Box<[u8]> {
+    let len = u8::try_from(tag.len()).expect("a tag came as a short string");
+    [&[len], tag.as_bytes()].concat().into()
 }
 
 /// Hands out the delivery tags of one consumer's deliveries.
@@ -154,8 +162,7 @@ impl OutChannel {
 
     /// Adds a consumer that its queue does not know yet; returns its index.
     pub(crate) fn add_consumer(&mut self, new: NewConsumer) -> u32 {
-        let len = u8::try_from(new.tag.len()).expect("a tag came as a short string");
-        let short_tag = [&[len], new.tag.as_bytes()].concat().into();
+        let short_tag = short(&new.tag);
         let NewConsumer { tag, queue, no_ack } = new;
         let consumer = OutConsumer { tag, short_tag, queue, no_ack, id: None, source: None };
         let at = self.consumers.iter().position(Option::is_none).unwrap_or(self.consumers.len());
@@ -164,6 +171,18 @@ impl OutChannel {
             None => self.consumers.push(Some(consumer)),
         }
         u32::try_from(at).expect("consumers of a channel are limited")
+    }
+
+    /// Replies go to a consumer of this tag, or to none any more.
+    pub(crate) fn expect_replies(&mut self, tag: Option<&str>) {
+        self.reply_tag = tag.map(short);
+    }
+
+    /// A delivery tag for a reply, and the tag of the consumer it goes to.
+    pub(super) fn reply(&mut self) -> Option<(u64, &[u8])> {
+        let consumer_tag = self.reply_tag.as_deref()?;
+        self.counts.delivered_no_ack += 1;
+        Some((self.ledger.settled_delivery(), consumer_tag))
     }
 
     /// The queue accepted the consumer.

@@ -3,6 +3,7 @@
 //! Owns what a channel remembers between methods. Its deliveries are the outbox's business.
 
 use super::content::Content;
+use super::reply_to::ReplyConsumer;
 use super::transaction::Transaction;
 use super::{Failure, Session};
 use crate::codec::ReplyCode;
@@ -35,6 +36,8 @@ pub(super) struct Channel {
     pub(super) last_queue: Option<Name>,
     /// The prefetch of consumers to come.
     pub(super) prefetch_count: u16,
+    /// The consumer of direct replies.
+    pub(super) replies: Option<ReplyConsumer>,
 }
 
 impl Channel {

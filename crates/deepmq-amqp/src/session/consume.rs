@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::reply_to::REPLY_TO;
 use super::settle::Verdict;
 use super::{Failure, Session, clean, generated_name};
 use crate::codec::ReplyCode;
@@ -83,6 +84,9 @@ impl Session {
     fn on_consume(&mut self, number: u16, consume: &basic::Consume<'_>) -> Result<(), Failure> {
         let vhost = self.vhost()?;
         let queue_name = self.queue_name(number, consume.queue)?;
+        if &*queue_name == REPLY_TO {
+            return self.on_consume_replies(number, consume);
+        }
         self.permit(Permission::Read, ResourceKind::Queue, &queue_name)?;
         let queue =
             vhost.queue(&queue_name, self.id).map_err(|e| translate::topology_error(&e, vhost.name()))?;
@@ -91,6 +95,7 @@ impl Session {
             tag if tag.is_empty() => generated_name("amq.ctag-", &self.broker),
             tag => tag.as_ref().into(),
         };
+        self.check_tag(number, &tag)?;
         let spec = ConsumerSpec {
             no_ack: consume.no_ack,
             exclusive: consume.exclusive,
@@ -102,10 +107,6 @@ impl Session {
         let index = self
             .outbox
             .channel(number, |channel, _| {
-                if channel.find(&tag).is_some() {
-                    let text = format!("attempt to reuse consumer tag '{tag}'");
-                    return Err(Failure::hard(ReplyCode::NotAllowed, text));
-                }
                 if channel.consumers().count() >= max {
                     let text = format!("reached maximum ({max}) of consumers per channel");
                     return Err(Failure::hard(ReplyCode::NotAllowed, text));
@@ -143,6 +144,7 @@ impl Session {
 
     fn on_cancel(&mut self, number: u16, cancel: &basic::Cancel<'_>) -> Result<(), Failure> {
         let tag = clean(cancel.consumer_tag);
+        self.cancel_replies(number, &tag)?;
         let found = self.outbox.channel(number, |channel, _| {
             let index = channel.find(&tag)?;
             Some((index, channel.consumer(index)?.clone()))

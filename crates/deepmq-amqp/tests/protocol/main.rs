@@ -6,6 +6,7 @@
 
 mod access;
 mod bind;
+mod carbon;
 mod channel;
 mod confirm;
 mod connection_close;
@@ -24,6 +25,7 @@ mod memory;
 mod priority;
 mod publish;
 mod qos;
+mod reply_to;
 mod settle;
 mod single_active;
 mod tx;

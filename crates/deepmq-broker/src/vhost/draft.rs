@@ -53,6 +53,8 @@ impl Draft<'_> {
         match self.topology.declare_exchange(name, spec) {
             Ok(Declared::Existing) => Ok(None),
             Ok(Declared::Created) => {
+                let alternate = self.catalogue.settings.alternate_of(name);
+                self.topology.set_alternate(name, alternate);
                 let durable = self.topology.find_exchange(name).filter(|exchange| exchange.durable);
                 self.changes.extend(durable.map(What::exchange));
                 let vhost = self.vhost.name.clone();

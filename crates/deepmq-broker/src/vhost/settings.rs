@@ -25,6 +25,14 @@ pub(crate) struct VhostSettings {
     pub(crate) policies: Policies,
 }
 
+impl VhostSettings {
+    /// The alternate exchange that policies name for an exchange.
+    pub(super) fn alternate_of(&self, exchange: &str) -> Option<Name> {
+        let definition = self.policies.effective(Target::Exchange, exchange).definition;
+        definition.get("alternate-exchange").and_then(Value::as_str).map(Name::from)
+    }
+}
+
 impl Vhost {
     /// Takes over settings, and the limits of any vhost. They hold for what is declared from now on, policies for everything.
     pub(crate) fn settle(&self, settings: VhostSettings, limits: &Limits) {
@@ -33,6 +41,9 @@ impl Vhost {
         let queues_max = settings.queues_max.map_or(of_any.queues_max, |own| own.min(of_any.queues_max));
         catalogue.topology.limit(model::Limits { queues_max, ..of_any });
         catalogue.settings = settings;
+        let Catalogue { topology, settings, .. } = &mut *catalogue;
+        topology.set_alternates(|exchange| settings.alternate_of(exchange));
+        self.publish_generation(&catalogue);
     }
 
     /// Takes back what there was, however much that is, until [`Vhost::settle`].
