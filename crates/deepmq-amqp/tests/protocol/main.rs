@@ -25,6 +25,7 @@ mod memory;
 mod priority;
 mod publish;
 mod qos;
+mod refusals;
 mod reply_to;
 mod settle;
 mod single_active;
