@@ -385,7 +385,7 @@ def reject_publish_nacks_the_message_over_the_limit():
             raise AssertionError("the second message was confirmed")
 
 
-@check(planned="queue priorities")
+@check()
 def higher_priority_is_delivered_first():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-max-priority": 5})
@@ -394,7 +394,7 @@ def higher_priority_is_delivered_first():
         equal(drain(ch, queue), [b"5", b"3", b"1"])
 
 
-@check(planned="direct reply-to")
+@check()
 def direct_reply_to_answers_a_request():
     with channel() as ch:
         requests, replies = exclusive_queue(ch), []

@@ -87,6 +87,10 @@ struct Driver {
     silent_ticks: u32,
     closing_since: Option<Instant>,
     opened: bool,
+    tick_at: Instant,
+    /// When it is looked for what is unsettled for too long, and how often.
+    look_at: Option<Instant>,
+    look_every: Option<Duration>,
 }
 
 /// Drives a connection to its end.
@@ -109,6 +113,9 @@ pub(crate) async fn drive(socket: TcpStream, session: Session, outbox: Arc<Outbo
         silent_ticks: 0,
         closing_since: None,
         opened: false,
+        tick_at: Instant::now(),
+        look_at: None,
+        look_every: None,
     };
     let end = poll_fn(|cx| driver.poll(cx)).await;
     driver.finish(end).await;
@@ -288,6 +295,11 @@ impl Driver {
             self.opened = true;
             // The handshake's frames were long; many a connection says little after.
             self.trim();
+            self.tick_at = Instant::now() + self.tick_every();
+            self.rearm();
+        }
+        if self.opened && self.look_every != self.session.look_every() && self.closing_since.is_none() {
+            self.look_next();
             self.rearm();
         }
         if self.session.is_closing() && self.closing_since.is_none() {
@@ -301,18 +313,35 @@ impl Driver {
             if !self.opened {
                 return Err(End::HandshakeTimeout);
             }
-            self.tick(cx)?;
+            let now = Instant::now();
+            if now >= self.tick_at {
+                self.tick(cx)?;
+                self.tick_at = now + self.tick_every();
+            }
+            if self.look_at.is_some_and(|at| now >= at) {
+                self.session.handle_timeouts();
+                self.look_next();
+            }
             self.rearm();
         }
         Ok(())
     }
 
-    fn rearm(&mut self) {
-        let interval = match self.session.heartbeat() {
+    fn tick_every(&self) -> Duration {
+        match self.session.heartbeat() {
             Duration::ZERO => IDLE_TICK,
             heartbeat => heartbeat / 2,
-        };
-        self.timer.as_mut().reset(Instant::now() + interval);
+        }
+    }
+
+    fn look_next(&mut self) {
+        self.look_every = self.session.look_every();
+        self.look_at = self.look_every.map(|every| Instant::now() + every);
+    }
+
+    fn rearm(&mut self) {
+        let next = self.look_at.map_or(self.tick_at, |look_at| look_at.min(self.tick_at));
+        self.timer.as_mut().reset(next);
     }
 
     /// Half a heartbeat interval has passed.

@@ -334,6 +334,28 @@ impl Subscriber for Outbox {
         channel.count_delivered(consumer.index, count.into(), redelivered);
     }
 
+    fn reply(&self, number: u16, message: &MessageRef<'_>) -> bool {
+        let mut state = self.state.lock();
+        let State { frames, channels, closed, .. } = &mut *state;
+        // It can wait nowhere else.
+        if *closed || frames.len() > self.bytes_max {
+            return false;
+        }
+        let Some((delivery_tag, consumer_tag)) = channels.get_mut(&number).and_then(OutChannel::reply) else {
+            return false;
+        };
+        let head = deliver::Delivery {
+            channel: number,
+            consumer_tag,
+            delivery_tag,
+            redelivered: false,
+            address: message.address,
+            properties: message.properties,
+        };
+        frames.delivery(&head, message.body);
+        true
+    }
+
     fn cancelled(&self, consumer: ConsumerKey) {
         let mut state = self.state.lock();
         let State { frames, channels, cancel_notify, closed, .. } = &mut *state;

@@ -22,10 +22,12 @@ mod journalling;
 mod login;
 mod publish;
 mod refusals;
+mod reply_to;
 mod router;
 mod server_properties;
 mod settle;
 mod stall;
+mod timeouts;
 mod transaction;
 
 pub(crate) use failure::Failure;
@@ -137,6 +139,8 @@ pub(crate) struct Session {
     disk_behind: Option<Goal>,
     /// The message that was asked for last is read from disk: nothing is taken before it is there.
     paged_out: Option<Arc<Queue>>,
+    /// How often it is to be looked whether deliveries are unsettled for too long.
+    look_every: Option<Duration>,
     /// Something was published since the driver asked.
     published: bool,
     /// Queues that fell behind, and this publisher's turn at each.
@@ -176,6 +180,7 @@ impl Session {
             confirming: Confirming::default(),
             disk_behind: None,
             paged_out: None,
+            look_every: None,
             published: false,
             tickets: Vec::new(),
             ending: None,

@@ -10,6 +10,7 @@ use deepmq_broker::queue::DeleteRefused;
 use deepmq_broker::users::User;
 use deepmq_broker::vhost::DeleteError;
 use deepmq_model::access::Refused;
+use deepmq_model::message::carbon::CarbonFault;
 use deepmq_model::message::properties::{self, flag};
 use deepmq_model::message::table;
 use deepmq_model::topology::{Limit, ResourceKind, RouteError, TopologyError, describe};
@@ -132,6 +133,11 @@ pub(crate) fn route_error(error: RouteError, exchange: &[u8], vhost: &str) -> Fa
             format!("cannot publish to internal exchange '{exchange}' in vhost '{vhost}'"),
         ),
     }
+}
+
+/// Headers with further routing keys that are none.
+pub(crate) fn carbon_fault(fault: &CarbonFault) -> Failure {
+    Failure::precondition(format!("invalid message: {fault}"))
 }
 
 /// What properties are checked against.

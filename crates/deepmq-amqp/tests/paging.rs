@@ -126,6 +126,43 @@ async fn what_is_returned_after_it_was_paged_out_is_delivered_again_where_it_was
     assert_eq!(broker.depth("q").unacked, 50);
 }
 
+/// Priorities from 0 to 4, so that each page has some of each.
+fn priority(number: usize) -> u8 {
+    u8::try_from(number % 5).expect("below 5")
+}
+
+#[tokio::test]
+async fn priorities_hold_for_what_was_paged_out_and_outlive_restarts() {
+    let dir = TempDir::new().unwrap();
+    let mut broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    let arguments = [("x-max-priority", deepmq_model::Value::I32(4))].into_iter().collect();
+    peer.declare_with(1, queue::Declare { arguments, ..durable("q") }).await;
+    let publish = basic::Publish { routing_key: b"q", ..Default::default() };
+    for number in 0..MESSAGES {
+        let mut encoded = Vec::new();
+        Properties { delivery_mode: Some(2), priority: Some(priority(number)), ..Properties::default() }
+            .encode(&mut encoded);
+        peer.publish_with(1, &publish, &encoded, &body(number)).await;
+    }
+    peer.expect_quiet(1).await;
+    settled_bytes(&broker, "q").await;
+    let mut expected: Vec<usize> = (0..MESSAGES).collect();
+    expected.sort_by_key(|&number| std::cmp::Reverse(priority(number)));
+    let mut expected = expected.into_iter();
+    for part in [1500, 1500, MESSAGES - 3000] {
+        for _ in 0..part {
+            let got = peer.get(1, "q", true).await.expect("it is not empty");
+            assert_eq!(Some(number(&got.content.body)), expected.next());
+        }
+        drop(peer);
+        broker.stop().await;
+        broker = start(dir.path()).await;
+        peer = broker.peer().await;
+    }
+    assert!(peer.get(1, "q", true).await.is_none());
+}
+
 #[tokio::test]
 async fn a_paged_out_queue_survives_restarts_without_what_was_settled_or_transient() {
     let dir = TempDir::new().unwrap();

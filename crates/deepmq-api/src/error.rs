@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use deepmq_broker::queue::DeleteRefused;
 use deepmq_broker::registry::RegistryError;
-use deepmq_broker::vhost::DeleteError;
+use deepmq_broker::vhost::{DeleteError, PublishError};
 use deepmq_model::topology::{RouteError, TopologyError};
 use deepmq_storage::StorageFailure;
 use serde::Serialize;
@@ -114,6 +114,15 @@ impl From<RouteError> for ApiError {
             RouteError::Internal => {
                 Self::not_authorized("ACCESS_REFUSED - cannot publish to an internal exchange")
             }
+        }
+    }
+}
+
+impl From<PublishError> for ApiError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Route(error) => error.into(),
+            PublishError::Carbon(_) => Self::bad_request(error.to_string()),
         }
     }
 }

@@ -130,7 +130,8 @@ impl Backlog {
         })
     }
 
-    fn run(&self, run: Run) -> impl Iterator<Item = (Position, MessageRef<'_>)> {
+    /// The messages of a run that are in memory.
+    pub(crate) fn run(&self, run: Run) -> impl Iterator<Item = (Position, MessageRef<'_>)> {
         let mut index = self.find(run.first).unwrap_or(usize::MAX);
         (run.first.0..run.end().0).filter_map(move |at| {
             let mut block = self.blocks.get(index)?;

@@ -6,6 +6,7 @@
 use deepmq_model::Name;
 use deepmq_storage::{Durability, Options as StorageOptions};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::limits::Limits;
 use crate::users::UserSpec;
@@ -22,6 +23,11 @@ pub struct BrokerConfig {
     pub durability: Durability,
     /// Sizes of the files it is kept in.
     pub storage: StorageOptions,
+    /// Unacked deliveries a consumer may hold whose channel did not say (basic.qos); 0: any number, as in RabbitMQ.
+    pub default_consumer_prefetch: u16,
+    /// How long a delivery may be unsettled where its queue does not say it, before it is given back and its consumer
+    /// cancelled; zero: for ever. (RabbitMQ's default.)
+    pub consumer_timeout: Duration,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
     /// The users that exist from the start.
@@ -42,6 +48,8 @@ impl Default for BrokerConfig {
             data_dir: None,
             durability: Durability::Fsync,
             storage: StorageOptions::default(),
+            default_consumer_prefetch: 0,
+            consumer_timeout: Duration::from_mins(30),
             vhosts: vec!["/".into()],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),

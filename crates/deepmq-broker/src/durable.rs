@@ -23,6 +23,7 @@ pub(crate) use settled::Settled;
 
 use crate::config::BrokerConfig;
 use crate::memory::Memory;
+use crate::message::MessageRef;
 use crate::queue::Queue;
 use change::Change;
 use deepmq_model::Name;
@@ -37,6 +38,7 @@ use housekeeping::Housekeeper;
 use parking_lot::Mutex;
 use reading::PageReader;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -140,6 +142,16 @@ impl Durable {
         if let Some(reader) = &*self.reader.lock() {
             reader.ask(queue, number, position);
         }
+    }
+
+    /// Tells a queue of its messages in segments that it will take over.
+    ///
+    /// # Errors
+    /// They can not be read.
+    pub(crate) fn note_stored(&self, queue: &Queue, positions: Range<u64>) -> Result<(), StorageFailure> {
+        let Some(number) = queue.number() else { return Ok(()) };
+        let note = |position, message: MessageRef<'_>| queue.note_stored(position, message);
+        reading::each_of(&self.store, number, positions, note).map_err(|error| self.store.fail(&error))
     }
 
     /// What a queue has in segments.

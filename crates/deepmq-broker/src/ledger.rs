@@ -3,17 +3,21 @@
 //! Owns the tags: dense from 1, shared by consumers and fetches. Settling one is O(1), settling all up to a tag a
 //! range. Must not know the protocol that carries the tags.
 
+mod lapse;
 #[cfg(test)]
 mod tests;
 
 use crate::queue::{Outcome, Queue, Settlement, Settlements};
 use deepmq_model::queue::{ConsumerId, Position};
+use lapse::Marks;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// When the ring holds more than this and few of them are open, the open ones move out of it.
 const RING_SPARSE_MIN: usize = 16 * 1024;
 const SETTLED: u32 = u32::MAX;
+/// It was given back for the client, who may still settle it, to no effect.
+const LAPSED: u32 = u32::MAX - 1;
 
 /// A queue, and one of its consumers or none, that deliveries came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub struct UnknownTag(pub u64);
 struct Entry {
     position: Position,
     source: u32,
+}
+
+impl Entry {
+    fn is_open(&self) -> bool {
+        self.source < LAPSED
+    }
 }
 
 #[derive(Debug)]
@@ -49,6 +59,7 @@ pub struct Ledger {
     /// Sources forgotten, to be used again.
     vacant: Vec<u32>,
     open: usize,
+    marks: Marks,
 }
 
 impl Default for Ledger {
@@ -60,6 +71,7 @@ impl Default for Ledger {
             sources: Vec::new(),
             vacant: Vec::new(),
             open: 0,
+            marks: Marks::default(),
         }
     }
 }
@@ -163,7 +175,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a delivery with this tag is open.
+    /// Whether a delivery with this tag waits to be settled, by the client's knowledge.
     pub fn is_open(&self, tag: u64) -> bool {
         match tag.checked_sub(self.base).map(usize::try_from) {
             Some(Ok(offset)) => self.ring.get(offset).is_some_and(|entry| entry.source != SETTLED),

@@ -29,8 +29,9 @@ use crate::message::{Delivery, MessageRef};
 use crate::subscriber::{Subscription, Wakes};
 use deepmq_model::Name;
 use deepmq_model::message::death::Reason;
+use deepmq_model::message::properties;
 use deepmq_model::queue::{
-    self as model, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Run, Settings,
+    self as model, Activity, ConsumeError, ConsumerId, ConsumerSpec, Pause, Position, Profile, Run, Settings,
 };
 use deepmq_storage::Durability;
 use flow::Flow;
@@ -87,6 +88,8 @@ pub struct ConsumerInfo {
     pub in_flight: u32,
     /// Why it takes no messages now, if it does not.
     pub pause: Pause,
+    /// What it is to its queue.
+    pub activity: Activity,
 }
 
 /// What a deleted queue leaves behind.
@@ -134,6 +137,7 @@ pub enum DeleteRefused {
 pub struct Queue {
     name: Name,
     home: Arc<Home>,
+    profile: Profile,
     stored: Option<StoredAs>,
     state: Mutex<State>,
 }
@@ -157,6 +161,8 @@ pub enum Fetched<R> {
     Empty,
     /// The first message is read from disk: see [`Queue::poll_paged_in`].
     PagedOut,
+    /// It has a single active consumer, who gets them all.
+    SingleActive,
     /// A message, as it was taken.
     Message(R),
 }
@@ -190,11 +196,11 @@ impl Queue {
     pub(crate) fn new(
         home: &Arc<Home>,
         name: Name,
-        settings: Settings,
+        (profile, settings): (Profile, Settings),
         stored: Option<StoredAs>,
     ) -> Arc<Self> {
         let state = State {
-            model: model::Queue::default(),
+            model: model::Queue::new(profile),
             backlog: Backlog::new(home.memory.clone()),
             counters: Counters::default(),
             flow: Flow::default(),
@@ -204,7 +210,7 @@ impl Queue {
             leaving: Leaving::default(),
             deleted: false,
         };
-        Arc::new(Self { name, home: home.clone(), stored, state: Mutex::new(state) })
+        Arc::new(Self { name, home: home.clone(), profile, stored, state: Mutex::new(state) })
     }
 
     /// Its name.
@@ -243,6 +249,7 @@ impl Queue {
             spec: consumer.spec(),
             in_flight: consumer.in_flight(),
             pause: consumer.pause(),
+            activity: state.model.consumers().activity(consumer.id()),
         };
         state.model.consumers().iter().map(info).collect()
     }
@@ -291,7 +298,7 @@ impl Queue {
         Ok(state.model.subscribe(spec, subscription)?)
     }
 
-    /// Removes a consumer. What it holds stays unacked.
+    /// Removes a consumer. What it holds stays unacked. [`Queue::hand_over`] must follow, once what goes back is back.
     pub fn unsubscribe(&self, id: ConsumerId) -> Unsubscribed {
         let mut state = self.state.lock();
         if state.model.unsubscribe(id).is_none() {
@@ -302,6 +309,15 @@ impl Queue {
         }
         state.flow.open(Waker::wake);
         Unsubscribed::Last
+    }
+
+    /// What consumers that are gone held is back: if one was the single active consumer, another is from now on.
+    pub fn hand_over(self: &Arc<Self>, wakes: &mut Wakes) {
+        if self.profile.single_active {
+            let mut state = self.state.lock();
+            state.model.hand_over();
+            state.dispatch(self, wakes);
+        }
     }
 
     /// A consumer can take messages (again).
@@ -319,6 +335,9 @@ impl Queue {
         take: impl FnOnce(Delivery<'_>, u64) -> R,
         wakes: &mut Wakes,
     ) -> Fetched<R> {
+        if self.profile.single_active {
+            return Fetched::SingleActive;
+        }
         let mut state = self.state.lock();
         if !state.first_at_hand(self, wakes) {
             return Fetched::PagedOut;
@@ -433,17 +452,31 @@ impl State {
         Flow::is_long(self.model.ready(), self.backlog.bytes()) && !self.model.consumers().is_empty()
     }
 
+    /// Takes new messages; returns the position of the first.
     fn append<'a>(
         &mut self,
         _queue: &Arc<Queue>,
         size: BatchSize,
         messages: impl Iterator<Item = MessageRef<'a>>,
     ) -> Position {
-        let first = self.model.publish(size.count as u64);
+        let first = self.model.next();
         self.backlog.append(first, size, messages);
+        let run = Run { first, count: u32::try_from(size.count).expect("a read has fewer messages") };
+        if self.model.has_priorities() {
+            let messages = self.backlog.run(run).map(|(_, message)| properties::priority(message.properties));
+            self.model.publish_each(messages);
+        } else {
+            self.model.publish(size.count as u64);
+        }
         self.counters.published += size.count as u64;
-        self.count_ready(Run { first, count: u32::try_from(size.count).unwrap_or(u32::MAX) });
+        self.count_ready(run);
         first
+    }
+
+    fn note_priority(&mut self, position: Position, message: MessageRef<'_>) {
+        if self.model.has_priorities() {
+            self.model.note_priority(position, properties::priority(message.properties));
+        }
     }
 
     /// A message came back.
@@ -454,7 +487,7 @@ impl State {
         }
         let run = Run { first: settlement.position, count: 1 };
         if self.settings.is_undeliverable(times) {
-            self.model.complete(settlement.consumer);
+            self.model.complete(settlement.position, settlement.consumer);
             self.discard(queue, run, Reason::DeliveryLimit, wakes);
             return;
         }
@@ -470,7 +503,7 @@ impl State {
                 self.take_back(queue, settlement, wakes);
                 continue;
             }
-            self.model.complete(settlement.consumer);
+            self.model.complete(settlement.position, settlement.consumer);
             if settlement.outcome != Outcome::Ack {
                 let run = Run { first: settlement.position, count: 1 };
                 self.discard(queue, run, Reason::Rejected, wakes);

@@ -8,7 +8,7 @@ pub(crate) mod recorder;
 use crate::connection::ConnectionId;
 use crate::dead_letters::Outgoing;
 use crate::durable::Settled;
-use crate::message::Delivery;
+use crate::message::{Delivery, MessageRef};
 use crate::queue::Queue;
 use deepmq_storage::BatchBuilder;
 use smallvec::SmallVec;
@@ -40,6 +40,10 @@ pub trait Subscriber: Debug + Send + Sync {
 
     /// Takes deliveries, as many as were reserved at most.
     fn deliver(&self, consumer: ConsumerKey, deliveries: &mut dyn Iterator<Item = Delivery<'_>>);
+
+    /// Takes a message that comes from no queue and needs no settling, for who waits for replies on a channel; false: nobody
+    /// does, or there is no room, and it is lost. Called without any lock held.
+    fn reply(&self, channel: u16, message: &MessageRef<'_>) -> bool;
 
     /// Its queue is gone, and the consumer with it. Called with the vhost's lock held, not the queue's.
     fn cancelled(&self, consumer: ConsumerKey);

@@ -8,6 +8,7 @@ mod draft;
 mod keeping;
 mod looking;
 mod publishing;
+mod replies;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -15,10 +16,12 @@ mod tests;
 pub(crate) use draft::Draft;
 pub(crate) use keeping::give_back;
 pub use looking::RunningQueue;
-pub use publishing::{Publication, Routed};
+pub use publishing::{Publication, PublishError, Routed};
+pub use replies::Expecting;
 pub(crate) use settings::VhostSettings;
 
 use keeping::Keeping;
+use replies::Replies;
 
 use crate::connection::ConnectionId;
 use crate::durable::Durable;
@@ -27,13 +30,12 @@ use crate::events::{BindingTo, Event, Events};
 use crate::inspect::{BindingInfo, QueueInfo};
 use crate::limits::Limits;
 use crate::memory::Memory;
-use crate::queue::{DeleteRefused, Home, Queue, StoredAs};
+use crate::queue::{DeleteRefused, Home, Queue};
 use crate::subscriber::{Subscription, Wakes};
 use crate::timers::Timers;
-use deepmq_model::queue::Settings;
 use deepmq_model::topology::{
-    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, QueueId, QueueSpec,
-    Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
+    self as model, Changes, Declared, Destination, Exchange, ExchangeKind, ExchangeSpec, Origin, QueueId,
+    QueueSpec, Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -48,6 +50,7 @@ pub struct Vhost {
     /// What its queues share.
     home: Arc<Home>,
     generation: AtomicU64,
+    replies: Arc<Replies>,
     keeping: Option<Keeping>,
     catalogue: RwLock<Catalogue>,
 }
@@ -131,6 +134,7 @@ impl Vhost {
             events,
             keeping: durable.map(Keeping::new),
             generation: AtomicU64::new(topology.generation()),
+            replies: Arc::default(),
             catalogue: RwLock::new(Catalogue {
                 topology,
                 settings: VhostSettings::default(),
@@ -164,6 +168,10 @@ impl Vhost {
         let mut catalogue = self.write();
         let kind = spec.kind.name();
         let declared = catalogue.topology.declare_exchange(name, spec)?;
+        if declared == Declared::Created {
+            let alternate = catalogue.settings.alternate_of(name);
+            catalogue.topology.set_alternate(name, alternate);
+        }
         self.publish_generation(&catalogue);
         if declared == Declared::Created {
             let exchange = catalogue.topology.find_exchange(name).filter(|exchange| exchange.durable);
@@ -208,24 +216,21 @@ impl Vhost {
         let spec = catalogue.with_default_type(name, spec);
         let (id, declared) = catalogue.topology.declare_queue(name, spec, by)?;
         if declared == Declared::Created {
-            let name: Name = name.into();
-            let declared = catalogue.topology.queue_spec(id).filter(|queue| queue.durable);
-            let stored = self.stored_as(declared);
-            if let (Some(declared), Some(stored)) = (declared, &stored) {
+            let declared = catalogue.topology.queue_spec(id).expect("it has just been declared");
+            let durable = Some(declared).filter(|queue| queue.durable);
+            let stored = self.stored_as(durable);
+            if let (Some(declared), Some(stored)) = (durable, &stored) {
                 self.keep([What::queue(declared, stored.number)], &[]);
             }
-            let settings = catalogue.settings_of(id);
-            catalogue.set(id, Some(self.new_queue(&name, settings, stored)));
+            let settings = catalogue.settings_for(declared);
+            let queue = self.new_queue(declared, settings, stored);
+            let name = declared.name.clone();
+            catalogue.set(id, Some(queue));
             self.events.publish(&Event::QueueCreated { vhost: self.name.clone(), queue: name });
         }
         self.publish_generation(&catalogue);
         let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
         Ok((queue, declared))
-    }
-
-    /// A queue that nobody knows yet.
-    fn new_queue(&self, name: &Name, settings: Settings, stored: Option<StoredAs>) -> Arc<Queue> {
-        Queue::new(&self.home, name.clone(), settings, stored)
     }
 
     /// Whether there is a queue of this name, whoever it belongs to.
@@ -366,8 +371,20 @@ impl Vhost {
         scratch: &mut RouteSet,
         queues: &mut Vec<Arc<Queue>>,
     ) -> Result<(), RouteError> {
+        self.route_keys(exchange, &[key], headers, scratch, queues)
+    }
+
+    /// As [`Vhost::route`], for a message with several keys: each queue gets it once.
+    pub fn route_keys(
+        &self,
+        exchange: &[u8],
+        keys: &[&[u8]],
+        headers: &mut dyn FnMut() -> Option<Table>,
+        scratch: &mut RouteSet,
+        queues: &mut Vec<Arc<Queue>>,
+    ) -> Result<(), RouteError> {
         let catalogue = self.catalogue.read();
-        catalogue.topology.route(exchange, key, headers, scratch)?;
+        catalogue.topology.route_keys(exchange, keys, Origin::Publisher, headers, scratch)?;
         queues.extend(scratch.queues().iter().filter_map(|&id| catalogue.queue(id).cloned()));
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! into where routing, expiry or dead-lettering must. Must not know frames, methods, sessions or storage.
 
 pub mod bytes;
+pub mod carbon;
 pub mod death;
 pub mod properties;
 pub mod table;

@@ -5,16 +5,23 @@
 //! locks around all this are the engine's. Generic over `C`, whatever the engine needs to reach a consumer.
 
 mod consumers;
+mod level_of;
+mod levels;
+mod line;
+mod marks;
 mod position;
 mod ready;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use consumers::{Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
+pub use consumers::{Activity, Consumer, ConsumerId, ConsumerSpec, Consumers, Pause};
 pub use position::{Position, PositionSet, Run};
-pub use ready::{Purged, Ready};
+pub use ready::{Priorities, Purged};
 pub use settings::{DeadLetterTo, Settings};
+
+use crate::topology::{QueueArguments, QueueKind};
+use ready::Ready;
 
 /// How many messages one consumer is handed in one turn of [`Queue::dispatch`] at most, so that a long backlog goes
 /// out in pieces and the room in the consumer's connection is asked for again.
@@ -26,6 +33,37 @@ pub enum ConsumeError {
     /// There is an exclusive consumer, or one was asked for while there are others.
     #[error("the queue is in exclusive use")]
     ExclusiveUse,
+}
+
+/// What a queue is from the start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// The priorities that messages can have.
+    pub priorities: Priorities,
+    /// They were asked for: after a restart they are learned again of all messages, however long that takes.
+    pub lasting_priorities: bool,
+    /// Only one of its consumers gets messages, until it goes.
+    pub single_active: bool,
+    /// What it was declared as.
+    pub kind: QueueKind,
+}
+
+impl Profile {
+    /// That of a queue declared with these arguments: `x-max-priority` says what priorities there are; without it a classic
+    /// queue has one, a quorum queue the 32 that RabbitMQ 4.3 gives it.
+    pub fn of(arguments: &QueueArguments) -> Self {
+        let priorities = match (arguments.max_priority, arguments.kind) {
+            (Some(max), _) => Priorities { default: 0, max },
+            (None, QueueKind::Classic) => Priorities::default(),
+            (None, QueueKind::Quorum) => Priorities { default: 4, max: 31 },
+        };
+        Self {
+            priorities,
+            lasting_priorities: arguments.max_priority.is_some_and(|max| max > 0),
+            single_active: arguments.single_active_consumer,
+            kind: arguments.kind,
+        }
+    }
 }
 
 /// A message handed out: where it is, and whether it was handed out before.
@@ -40,6 +78,7 @@ pub struct Handed {
 /// One queue.
 #[derive(Debug)]
 pub struct Queue<C> {
+    profile: Profile,
     ready: Ready,
     unacked: u64,
     consumers: Consumers<C>,
@@ -47,11 +86,22 @@ pub struct Queue<C> {
 
 impl<C> Default for Queue<C> {
     fn default() -> Self {
-        Self { ready: Ready::default(), unacked: 0, consumers: Consumers::default() }
+        Self::new(Profile::default())
     }
 }
 
 impl<C> Queue<C> {
+    /// An empty queue.
+    pub fn new(profile: Profile) -> Self {
+        let consumers = Consumers::new(profile.single_active);
+        Self { profile, ready: Ready::default(), unacked: 0, consumers }
+    }
+
+    /// Whether messages can differ in priority: then [`Queue::publish_each`] takes them.
+    pub fn has_priorities(&self) -> bool {
+        self.profile.priorities.max > 0
+    }
+
     /// Messages that wait for a consumer.
     pub fn ready(&self) -> u64 {
         self.ready.len()
@@ -67,13 +117,20 @@ impl<C> Queue<C> {
         &self.consumers
     }
 
-    /// Takes over what an earlier life of the queue left, see [`Ready::restore`].
+    /// Notes the priority of a message that [`Queue::restore`] will take over; of those not noted it is the default.
+    pub fn note_priority(&mut self, position: Position, priority: Option<u8>) {
+        let Priorities { default, .. } = self.profile.priorities;
+        self.ready.note(position, self.profile.priorities.level(priority), default);
+    }
+
+    /// Takes over messages from an earlier life of the queue, which ended before `next`: those that were handed out then,
+    /// and those that were not. Only for a queue without messages.
     pub fn restore(&mut self, next: Position, returned: PositionSet, kept: PositionSet) {
         self.ready.restore(next, returned, kept);
     }
 
     /// Ready messages that were handed out before.
-    pub fn returned(&self) -> &PositionSet {
+    pub fn returned(&self) -> PositionSet {
         self.ready.returned()
     }
 
@@ -87,26 +144,43 @@ impl<C> Queue<C> {
         self.ready.push(count)
     }
 
+    /// Takes new messages at the tail, of these properties `priority`; returns the position of the first.
+    pub fn publish_each(&mut self, priorities: impl Iterator<Item = Option<u8>>) -> Position {
+        let (first, known) = (self.ready.tail(), self.profile.priorities);
+        self.ready.push_each(priorities.map(|priority| known.level(priority)), known.default);
+        first
+    }
+
     /// Adds a consumer, who gets messages once it was resumed.
     pub fn subscribe(&mut self, spec: ConsumerSpec, handle: C) -> Result<ConsumerId, ConsumeError> {
         self.consumers.add(spec, handle)
     }
 
-    /// Removes a consumer; what it holds stays unacked until settled.
+    /// Removes a consumer; what it holds stays unacked until settled. If it was the single active one, nobody is before
+    /// [`Queue::hand_over`].
     pub fn unsubscribe(&mut self, id: ConsumerId) -> Option<Consumer<C>> {
         self.consumers.remove(id)
+    }
+
+    /// What consumers that are gone held has come back, as far as it comes back at once.
+    pub fn hand_over(&mut self) {
+        self.consumers.hand_over();
     }
 
     /// Fetches the first ready message; unless `no_ack`, it is unacked from now on.
     pub fn get(&mut self, no_ack: bool) -> Option<Handed> {
         let handed = self.ready.pop()?;
         self.unacked += u64::from(!no_ack);
+        if no_ack {
+            self.ready.forget(Run { first: handed.position, count: 1 });
+        }
         Some(handed)
     }
 
     /// Settles one message for good: it was acknowledged or is to be dropped.
-    pub fn complete(&mut self, consumer: Option<ConsumerId>) {
+    pub fn complete(&mut self, position: Position, consumer: Option<ConsumerId>) {
         self.unacked = self.unacked.saturating_sub(1);
+        self.ready.forget(Run { first: position, count: 1 });
         self.credit(consumer);
     }
 
@@ -150,7 +224,9 @@ impl<C> Queue<C> {
 
     /// Takes up to `max` ready messages from the front that are consecutive, to be settled without being handed out.
     pub fn skip(&mut self, max: u32) -> Option<Run> {
-        (!self.ready.is_empty()).then(|| self.ready.pop_run(max).0)
+        let (run, _) = self.ready.pop_run(max)?;
+        self.ready.forget(run);
+        Some(run)
     }
 
     /// Takes a ready message from wherever it is, to be settled without being handed out; false: it is not ready.
@@ -178,8 +254,10 @@ impl<C> Queue<C> {
             let ready = u32::try_from(self.ready.len()).unwrap_or(u32::MAX);
             let Some((consumer, alone)) = self.consumers.next_able(ready, &mut reserve) else { break };
             let want = if alone { consumer.grant() } else { 1 };
-            let (run, redelivered) = self.ready.pop_run(want.min(at_hand));
-            if !consumer.no_ack() {
+            let Some((run, redelivered)) = self.ready.pop_run(want.min(at_hand)) else { break };
+            if consumer.no_ack() {
+                self.ready.forget(run);
+            } else {
                 self.unacked += u64::from(run.count);
             }
             consumer.assign(run, redelivered);

@@ -77,6 +77,9 @@ impl Config {
         refuse_duplicate("user", broker.users.iter().map(|user| &user.name))?;
         refuse_duplicate("vhost", &broker.vhosts)?;
         broker.durability = settings.durability.map_or(broker.durability, |confirmed| confirmed.0);
+        let prefetch = settings.default_consumer_prefetch;
+        broker.default_consumer_prefetch = prefetch.map_or(broker.default_consumer_prefetch, |count| count.0);
+        broker.consumer_timeout = settings.consumer_timeout.map_or(broker.consumer_timeout, |time| time.0);
         let data_dir: PathBuf = settings.data_dir.unwrap_or_else(|| "data".into());
         broker.data_dir = Some(data_dir.clone());
         Ok(Self {

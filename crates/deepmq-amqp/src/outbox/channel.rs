@@ -8,7 +8,9 @@ use deepmq_broker::traffic::MessageCounts;
 use deepmq_broker::{Ledger, SourceId, UnknownTag};
 use deepmq_model::Name;
 use deepmq_model::queue::{ConsumerId, Position};
+use deepmq_storage::seam::Monotonic;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A consumer.
 #[derive(Debug, Clone)]
@@ -51,6 +53,8 @@ pub(crate) struct OutChannel {
     /// Consumers refused because of the shared prefetch.
     paused: Vec<u32>,
     fetches: Vec<(Arc<Queue>, SourceId)>,
+    /// The tag, with its length before it, of the consumer that replies go to.
+    reply_tag: Option<Box<[u8]>>,
     counts: MessageCounts,
     /// Published since confirm.select; none before.
     confirmable: Option<u64>,
@@ -63,6 +67,12 @@ impl OutConsumer {
     pub(crate) fn id(&self) -> Option<ConsumerId> {
         self.id
     }
+}
+
+/// A consumer tag with its length before it.
+fn short(tag: &str) -> Box<[u8]> {
+    let len = u8::try_from(tag.len()).expect("a tag came as a short string");
+    [&[len], tag.as_bytes()].concat().into()
 }
 
 /// Hands out the delivery tags of one consumer's deliveries.
@@ -152,8 +162,7 @@ impl OutChannel {
 
     /// Adds a consumer that its queue does not know yet; returns its index.
     pub(crate) fn add_consumer(&mut self, new: NewConsumer) -> u32 {
-        let len = u8::try_from(new.tag.len()).expect("a tag came as a short string");
-        let short_tag = [&[len], new.tag.as_bytes()].concat().into();
+        let short_tag = short(&new.tag);
         let NewConsumer { tag, queue, no_ack } = new;
         let consumer = OutConsumer { tag, short_tag, queue, no_ack, id: None, source: None };
         let at = self.consumers.iter().position(Option::is_none).unwrap_or(self.consumers.len());
@@ -162,6 +171,18 @@ impl OutChannel {
             None => self.consumers.push(Some(consumer)),
         }
         u32::try_from(at).expect("consumers of a channel are limited")
+    }
+
+    /// Replies go to a consumer of this tag, or to none any more.
+    pub(crate) fn expect_replies(&mut self, tag: Option<&str>) {
+        self.reply_tag = tag.map(short);
+    }
+
+    /// A delivery tag for a reply, and the tag of the consumer it goes to.
+    pub(super) fn reply(&mut self) -> Option<(u64, &[u8])> {
+        let consumer_tag = self.reply_tag.as_deref()?;
+        self.counts.delivered_no_ack += 1;
+        Some((self.ledger.settled_delivery(), consumer_tag))
     }
 
     /// The queue accepted the consumer.
@@ -272,11 +293,45 @@ impl OutChannel {
         if outcome == Outcome::Ack {
             self.counts.acked += settled as u64;
         }
+        self.free_shared(settled);
+        Ok(())
+    }
+
+    /// The queues that unsettled deliveries came from, or that consumers will get some from that they settle.
+    pub(crate) fn timed_queues(&self) -> Vec<Arc<Queue>> {
+        let mut queues = self.ledger.open_queues();
+        for consumer in self.consumers().filter(|consumer| !consumer.no_ack) {
+            if !queues.iter().any(|known| Arc::ptr_eq(known, &consumer.queue)) {
+                queues.push(consumer.queue.clone());
+            }
+        }
+        queues
+    }
+
+    /// Gives back deliveries that were unsettled for too long, see [`Ledger::lapse`]; returns the indexes of the consumers that
+    /// held them.
+    pub(crate) fn lapse(
+        &mut self,
+        now: Monotonic,
+        allowed: &[(Arc<Queue>, Duration)],
+        out: &mut Settlements,
+    ) -> Vec<u32> {
+        let before = self.ledger.open();
+        let late = self.ledger.lapse(now, allowed, out);
+        self.free_shared(before - self.ledger.open());
+        let is_late = |consumer: &OutConsumer| {
+            late.iter().any(|(queue, id)| consumer.id == Some(*id) && Arc::ptr_eq(queue, &consumer.queue))
+        };
+        let consumers = (0..).zip(&self.consumers);
+        consumers.filter(|(_, slot)| slot.as_ref().is_some_and(is_late)).map(|(index, _)| index).collect()
+    }
+
+    /// So many deliveries count no more against the shared prefetch.
+    fn free_shared(&mut self, settled: usize) {
         if self.prefetch.max > 0 {
             let settled = u32::try_from(settled).unwrap_or(u32::MAX);
             self.prefetch.held = self.prefetch.held.saturating_sub(settled);
         }
-        Ok(())
     }
 
     /// Whether a delivery with this tag is open.

@@ -3,6 +3,7 @@
 //! Owns what a channel remembers between methods. Its deliveries are the outbox's business.
 
 use super::content::Content;
+use super::reply_to::ReplyConsumer;
 use super::transaction::Transaction;
 use super::{Failure, Session};
 use crate::codec::ReplyCode;
@@ -35,6 +36,8 @@ pub(super) struct Channel {
     pub(super) last_queue: Option<Name>,
     /// The prefetch of consumers to come.
     pub(super) prefetch_count: u16,
+    /// The consumer of direct replies.
+    pub(super) replies: Option<ReplyConsumer>,
 }
 
 impl Channel {
@@ -104,8 +107,10 @@ impl Session {
         let user = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
         let slot = self.broker.admit_channel(&user);
         let slot = slot.map_err(|refused| Failure::hard(ReplyCode::NotAllowed, refused.to_string()))?;
-        self.channels.insert(number, Channel { _slot: Some(slot), ..Channel::default() });
+        let prefetch_count = self.broker.config().default_consumer_prefetch;
+        self.channels.insert(number, Channel { _slot: Some(slot), prefetch_count, ..Channel::default() });
         self.outbox.open_channel(number);
+        self.outbox.channel(number, |channel, _| channel.note_prefetch(prefetch_count));
         self.broker.events().publish(&Event::ChannelOpened { connection: self.id, channel: number });
         self.send(number, channel::OpenOk::default());
         Ok(())

@@ -107,11 +107,12 @@ impl Session {
     fn release_channel(&mut self, number: u16) {
         let consumers: Option<Vec<_>> =
             self.outbox.channel(number, |channel, _| channel.consumers().cloned().collect());
-        let consumers = consumers.unwrap_or_default().into_iter();
+        let consumers = consumers.unwrap_or_default();
         let abandoned: Vec<_> =
-            consumers.filter(|consumer| self.take_off(consumer)).map(|c| c.queue).collect();
+            consumers.iter().filter(|consumer| self.take_off(consumer)).map(|c| c.queue.clone()).collect();
         let Some(mut open) = self.outbox.close_channel(number) else { return };
         open.apply(&mut self.wakes);
+        consumers.iter().for_each(|consumer| consumer.queue.hand_over(&mut self.wakes));
         self.wakes.wake();
         if let Some(vhost) = &self.vhost {
             abandoned.iter().for_each(|queue| vhost.delete_if_abandoned(queue));

@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::reply_to::REPLY_TO;
 use super::settle::Verdict;
 use super::{Failure, Session, clean, generated_name};
 use crate::codec::ReplyCode;
@@ -84,6 +85,9 @@ impl Session {
     fn on_consume(&mut self, number: u16, consume: &basic::Consume<'_>) -> Result<(), Failure> {
         let vhost = self.vhost()?;
         let queue_name = self.queue_name(number, consume.queue)?;
+        if &*queue_name == REPLY_TO {
+            return self.on_consume_replies(number, consume);
+        }
         self.permit(Permission::Read, ResourceKind::Queue, &queue_name)?;
         let queue =
             vhost.queue(&queue_name, self.id).map_err(|e| translate::topology_error(&e, vhost.name()))?;
@@ -92,6 +96,7 @@ impl Session {
             tag if tag.is_empty() => generated_name("amq.ctag-", &self.broker),
             tag => tag.as_ref().into(),
         };
+        self.check_tag(number, &tag)?;
         let spec = ConsumerSpec {
             no_ack: consume.no_ack,
             exclusive: consume.exclusive,
@@ -103,10 +108,6 @@ impl Session {
         let index = self
             .outbox
             .channel(number, |channel, _| {
-                if channel.find(&tag).is_some() {
-                    let text = format!("attempt to reuse consumer tag '{tag}'");
-                    return Err(Failure::hard(ReplyCode::NotAllowed, text));
-                }
                 if channel.consumers().count() >= max {
                     let text = format!("reached maximum ({max}) of consumers per channel");
                     return Err(Failure::hard(ReplyCode::NotAllowed, text));
@@ -135,12 +136,16 @@ impl Session {
             queue: queue.name().clone(),
             tag,
         });
+        if !consume.no_ack {
+            self.expect_settling(&queue);
+        }
         queue.resume(id, &mut self.wakes);
         Ok(())
     }
 
     fn on_cancel(&mut self, number: u16, cancel: &basic::Cancel<'_>) -> Result<(), Failure> {
         let tag = clean(cancel.consumer_tag);
+        self.cancel_replies(number, &tag)?;
         let found = self.outbox.channel(number, |channel, _| {
             let index = channel.find(&tag)?;
             Some((index, channel.consumer(index)?.clone()))
@@ -149,8 +154,8 @@ impl Session {
         // Off the queue first: what is handed out meanwhile still finds its consumer.
         let abandoned = found.as_ref().filter(|(_, consumer)| self.take_off(consumer));
         self.outbox.channel(number, |channel, frames| {
-            if let Some((index, _)) = found {
-                channel.remove_consumer(index);
+            if let Some((index, _)) = &found {
+                channel.remove_consumer(*index);
             }
             if !cancel.no_wait {
                 basic::CancelOk { consumer_tag: &tag }.encode(number, &mut frames.buf);
@@ -158,6 +163,9 @@ impl Session {
         });
         if let Some((_, consumer)) = abandoned {
             self.vhost()?.delete_if_abandoned(&consumer.queue);
+        }
+        if let Some((_, consumer)) = &found {
+            consumer.queue.hand_over(&mut self.wakes);
         }
         Ok(())
     }
@@ -205,9 +213,11 @@ impl Session {
             &mut self.wakes,
         );
         match got {
-            Fetched::Message(()) => {}
+            Fetched::Message(()) if get.no_ack => {}
+            Fetched::Message(()) => self.expect_settling(&queue),
             Fetched::Empty => self.send(number, basic::GetEmpty::default()),
             Fetched::PagedOut => self.paged_out = Some(queue),
+            Fetched::SingleActive => return Err(locked_by_consumer(&queue)),
         }
         Ok(())
     }
@@ -225,6 +235,16 @@ fn priority(arguments: &Table, queue: &Queue) -> Result<i32, Failure> {
             value.type_name()
         ))
     })
+}
+
+/// RabbitMQ's refusal of a fetch from a queue with a single active consumer.
+fn locked_by_consumer(queue: &Queue) -> Failure {
+    let (name, vhost, kind) = (queue.name(), queue.vhost(), queue.profile().kind);
+    let text = format!(
+        "cannot obtain access to locked queue '{name}' in vhost '{vhost}'. basic.get operations are not supported by \
+         {kind} queues with single active consumer"
+    );
+    Failure::soft(ReplyCode::ResourceLocked, text)
 }
 
 fn subscribe_error(error: SubscribeError, queue: &Arc<Queue>) -> Failure {

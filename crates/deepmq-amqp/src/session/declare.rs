@@ -2,7 +2,7 @@
 //!
 //! Owns what an empty name stands for. The rules themselves are the model's.
 
-use super::{Failure, Session, clean, generated_name};
+use super::{Failure, Session, clean, generated_name, reply_to};
 use crate::codec::ReplyCode;
 use crate::codec::method::{exchange, queue};
 use crate::goal::Goal;
@@ -108,6 +108,7 @@ impl Session {
             queue::Method::Bind(bind) => self.on_queue_bind(number, &bind),
             queue::Method::Unbind(unbind) => {
                 let queue = self.queue_name(number, unbind.queue)?;
+                reply_to::refuse_binding(&queue)?;
                 self.unbind(&Bind {
                     source: &clean(unbind.exchange),
                     destination: Destination::Queue(&queue),
@@ -135,6 +136,9 @@ impl Session {
 
     fn on_queue_declare(&mut self, number: u16, declare: queue::Declare<'_>) -> Result<(), Failure> {
         let given = clean(declare.queue);
+        if reply_to::is_pseudo(&given) {
+            return self.on_declare_replies(number, &given.as_ref().into(), declare.no_wait);
+        }
         let queue = if declare.passive {
             let name = self.queue_name(number, &given)?;
             self.permit_any(ResourceKind::Queue, &name)?;
@@ -174,6 +178,7 @@ impl Session {
 
     fn on_queue_bind(&mut self, number: u16, bind: &queue::Bind<'_>) -> Result<(), Failure> {
         let queue = self.queue_name(number, bind.queue)?;
+        reply_to::refuse_binding(&queue)?;
         // With neither queue nor key given, the key is the name of the last queue too (specification, queue.bind).
         let key = if bind.queue.is_empty() && bind.routing_key.is_empty() {
             queue.as_bytes()

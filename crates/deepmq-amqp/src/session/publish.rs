@@ -6,6 +6,7 @@ use super::channel::Mode;
 use super::content::{Content, Owned};
 use super::journalling::Journalling;
 use super::refusals::Refusals;
+use super::reply_to::{self, REPLY_TO};
 use super::router::{Address, Router, Unroutable};
 use super::{Failure, Session};
 use crate::codec::content::{BASIC, Header};
@@ -21,9 +22,13 @@ use deepmq_broker::events::Event;
 use deepmq_broker::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use deepmq_broker::traffic::MessageCounts;
 use deepmq_model::message::bytes::Reader;
-use deepmq_model::message::properties::{self, flag};
+use deepmq_model::message::carbon::carbon;
+use deepmq_model::message::properties::{self, Text, flag};
 use deepmq_model::message::table;
 use smallvec::SmallVec;
+
+/// The properties that can say where a message goes, or a reply to it.
+const ADDRESSING: u16 = flag::HEADERS | flag::REPLY_TO;
 
 /// Bytes that lie in what was read, or in the batch's own memory.
 #[derive(Debug, Clone, Copy)]
@@ -276,7 +281,7 @@ impl Session {
     #[inline]
     fn accept(
         &mut self,
-        entry: Entry,
+        mut entry: Entry,
         address: &Address<'_>,
         mandatory: bool,
         input: &[u8],
@@ -284,6 +289,10 @@ impl Session {
         let number = entry.channel;
         if self.batch.messages.entries.is_empty() {
             self.refresh_router()?;
+        }
+        let mut further = Vec::new();
+        if properties::flags(self.batch.messages.bytes(entry.properties, input)) & ADDRESSING != 0 {
+            further = self.readdress(number, &mut entry, input)?;
         }
         let vhost = self.vhost.as_ref().ok_or_else(|| Failure::wrong_phase("starting"))?;
         let rules = PropertyRules::new(self.user.as_deref(), self.broker.limits());
@@ -295,13 +304,19 @@ impl Session {
             table::decode(&mut Reader::new(encoded)).ok()
         };
         let place = index(messages.entries.len());
-        let queues =
-            router.put(vhost, address, &mut headers, place, message.packed_bytes()).map_err(|error| {
-                match error {
-                    Unroutable::Refused(refused) => translate::access_refused(refused),
-                    Unroutable::Route(error) => translate::route_error(error, address.exchange, vhost.name()),
-                }
-            })?;
+        let placed = (place, message.packed_bytes());
+        let routed = if address.exchange.is_empty() && reply_to::is_address(address.routing_key) {
+            let permitted = router.permit(vhost, address.exchange, address.routing_key);
+            permitted.map(|()| vhost.reply(address.routing_key, &message).into())
+        } else if further.is_empty() {
+            router.put(vhost, address, &mut headers, placed.0, placed.1)
+        } else {
+            router.put_all(vhost, address, &further, &mut headers, placed)
+        };
+        let queues = routed.map_err(|error| match error {
+            Unroutable::Refused(refused) => translate::access_refused(refused),
+            Unroutable::Route(error) => translate::route_error(error, address.exchange, vhost.name()),
+        })?;
         messages.entries.push(entry);
         self.batch.count(number, queues, mandatory);
         if queues == 0 && mandatory {
@@ -316,6 +331,24 @@ impl Session {
             self.batch.confirm(number, *last);
         }
         Ok(())
+    }
+
+    /// Replaces properties that say where a message goes, or a reply to it; returns the further keys they name.
+    #[cold]
+    fn readdress(&mut self, number: u16, entry: &mut Entry, input: &[u8]) -> Result<Vec<Text>, Failure> {
+        let encoded = self.batch.messages.bytes(entry.properties, input);
+        let carbon = carbon(encoded).map_err(|fault| translate::carbon_fault(&fault))?;
+        let (further, stripped) = carbon.map(|carbon| (carbon.keys, carbon.stripped)).unwrap_or_default();
+        let mut changed = stripped;
+        let known = changed.as_deref().unwrap_or(encoded);
+        if properties::reply_to(known) == Some(REPLY_TO.as_bytes()) {
+            let known = known.to_vec();
+            changed = Some(self.with_own_address(number, &known)?);
+        }
+        if let Some(changed) = changed {
+            entry.properties = self.batch.messages.keep(&changed);
+        }
+        Ok(further)
     }
 
     /// Forgets routes that a change of the topology or of permissions made wrong.

@@ -8,6 +8,7 @@ use deepmq_broker::Vhost;
 use deepmq_broker::queue::Queue;
 use deepmq_model::Table;
 use deepmq_model::access::{Access, Refused};
+use deepmq_model::message::properties::Text;
 use deepmq_model::topology::{RouteError, RouteSet};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -81,6 +82,38 @@ impl Router {
         if address.whole != self.last_address || self.last_address.is_empty() {
             self.find(vhost, address, headers)?;
         }
+        Ok(self.fill(message, bytes))
+    }
+
+    /// As [`Router::put`], of a message with further keys, each of which the user must be allowed to publish with.
+    pub(super) fn put_all(
+        &mut self,
+        vhost: &Vhost,
+        address: &Address<'_>,
+        further: &[Text],
+        headers: &mut dyn FnMut() -> Option<Table>,
+        (message, bytes): (u32, usize),
+    ) -> Result<usize, Unroutable> {
+        let keys: Vec<&[u8]> =
+            std::iter::once(address.routing_key).chain(further.iter().map(|key| &**key)).collect();
+        keys.iter().try_for_each(|key| self.permit(vhost, address.exchange, key))?;
+        // It is the route of this message alone.
+        self.last_address.clear();
+        self.queues.clear();
+        vhost.route_keys(address.exchange, &keys, headers, &mut self.scratch, &mut self.queues)?;
+        self.note_last();
+        Ok(self.fill(message, bytes))
+    }
+
+    /// Refuses a key that the user may not publish with.
+    pub(super) fn permit(&self, vhost: &Vhost, exchange: &[u8], key: &[u8]) -> Result<(), Unroutable> {
+        let Some(access) = &self.access else { return Ok(()) };
+        check_publish(access, vhost, &String::from_utf8_lossy(exchange), key).map_err(Unroutable::Refused)
+    }
+
+    /// Puts a message into the buckets of the last route; returns how many those are.
+    #[inline]
+    fn fill(&mut self, message: u32, bytes: usize) -> usize {
         for &index in &self.last {
             let Some(bucket) = self.buckets.get_mut(index as usize) else { continue };
             if bucket.messages.is_empty() {
@@ -89,7 +122,7 @@ impl Router {
             bucket.messages.push(message);
             bucket.bytes += bytes;
         }
-        Ok(self.last.len())
+        self.last.len()
     }
 
     /// Makes the route of an address the last one.
@@ -106,10 +139,7 @@ impl Router {
             return Ok(());
         }
         self.last_address.clear();
-        if let Some(access) = &self.access {
-            let exchange = String::from_utf8_lossy(address.exchange);
-            check_publish(access, vhost, &exchange, address.routing_key)?;
-        }
+        self.permit(vhost, address.exchange, address.routing_key)?;
         let mut by_headers = false;
         let mut noting = || {
             by_headers = true;
@@ -123,6 +153,19 @@ impl Router {
             &mut self.scratch,
             &mut self.queues,
         )?;
+        self.note_last();
+        if !by_headers {
+            if self.routes.len() >= ROUTES_MAX {
+                self.routes.clear();
+            }
+            self.routes.insert(address.whole.into(), self.last.clone());
+            self.last_address.extend_from_slice(address.whole);
+        }
+        Ok(())
+    }
+
+    /// Makes the route to the queues found the last one.
+    fn note_last(&mut self) {
         self.last.clear();
         for queue in self.queues.drain(..) {
             let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);
@@ -132,14 +175,6 @@ impl Router {
             }
             self.last.push(bucket);
         }
-        if !by_headers {
-            if self.routes.len() >= ROUTES_MAX {
-                self.routes.clear();
-            }
-            self.routes.insert(address.whole.into(), self.last.clone());
-            self.last_address.extend_from_slice(address.whole);
-        }
-        Ok(())
     }
 
     /// Takes each filled bucket in turn, and empties it.

@@ -6,7 +6,7 @@ use deepmq_broker::Broker;
 use deepmq_model::{Table, Value};
 
 /// Extensions of AMQP 0-9-1 that are supported, by the names RabbitMQ gave them.
-const CAPABILITIES: [&str; 8] = [
+const CAPABILITIES: [&str; 9] = [
     "publisher_confirms",
     "exchange_exchange_bindings",
     "basic.nack",
@@ -15,6 +15,7 @@ const CAPABILITIES: [&str; 8] = [
     "consumer_priorities",
     "authentication_failure_close",
     "per_consumer_qos",
+    "direct_reply_to",
 ];
 
 pub(super) fn server_properties(broker: &Broker) -> Table {

@@ -2,7 +2,9 @@
 
 use deepmq_amqp::codec::Method;
 use deepmq_amqp::codec::method::{basic, exchange, queue};
+use deepmq_broker::registry::PolicyRecord;
 use deepmq_model::message::properties::Properties;
+use deepmq_model::policy::PolicyRank;
 use deepmq_model::{Table, Value};
 use deepmq_testkit::{RawPeer, TestBroker};
 
@@ -219,6 +221,38 @@ async fn what_no_queue_takes_goes_to_the_alternate_exchange() {
         peer.publish_with(1, &publish, &[0, 0], b"m").await;
         assert_eq!(arrived(&broker, &mut peer, &["q", "rest"]).await, expected);
     }
+}
+
+#[tokio::test]
+async fn a_policy_names_an_alternate_exchange_where_the_declaration_does_not() {
+    let (broker, mut peer) = broker_and_peer(&["rest", "own"]).await;
+    peer.bind(1, "rest", "amq.fanout", "").await;
+    peer.declare_exchange(1, "own-rest", "fanout").await;
+    peer.bind(1, "own", "own-rest", "").await;
+    peer.declare_exchange(1, "x.before", "direct").await;
+    let arguments = [("alternate-exchange", Value::str("own-rest"))].into_iter().collect();
+    let declare = exchange::Declare { exchange: "x.own", kind: "direct", arguments, ..Default::default() };
+    peer.send(1, declare).await;
+    peer.expect(1, exchange::DeclareOk {}).await;
+    peer.publish(1, "x.before", "k", "remembered").await;
+    assert_eq!(arrived(&broker, &mut peer, &["rest", "own"]).await, [0, 0]);
+    let policy = PolicyRecord {
+        vhost: "/".into(),
+        name: "p".into(),
+        pattern: "^x".into(),
+        apply_to: "exchanges".into(),
+        definition: [("alternate-exchange".to_owned(), "amq.fanout".into())].into_iter().collect(),
+        priority: 0,
+    };
+    broker.broker().put_policy(PolicyRank::User, policy).unwrap();
+    peer.declare_exchange(1, "x.after", "direct").await;
+    for (exchange, expected) in [("x.before", [1, 0]), ("x.after", [1, 0]), ("x.own", [0, 1])] {
+        peer.publish(1, exchange, "k", "m").await;
+        assert_eq!(arrived(&broker, &mut peer, &["rest", "own"]).await, expected, "{exchange}");
+    }
+    broker.broker().delete_policy(PolicyRank::User, "/", "p").unwrap();
+    peer.publish(1, "x.before", "k", "m").await;
+    assert_eq!(arrived(&broker, &mut peer, &["rest", "own"]).await, [0, 0]);
 }
 
 #[tokio::test]

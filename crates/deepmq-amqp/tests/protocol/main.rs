@@ -6,10 +6,12 @@
 
 mod access;
 mod bind;
+mod carbon;
 mod channel;
 mod confirm;
 mod connection_close;
 mod consume;
+mod consumer_timeout;
 mod counts;
 mod declare;
 mod fairness;
@@ -20,7 +22,11 @@ mod handshake;
 mod heartbeat;
 mod limits;
 mod memory;
+mod priority;
 mod publish;
 mod qos;
+mod refusals;
+mod reply_to;
 mod settle;
+mod single_active;
 mod tx;

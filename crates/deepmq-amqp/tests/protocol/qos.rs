@@ -144,3 +144,17 @@ async fn a_limit_in_bytes_is_not_implemented() {
     let qos = basic::Qos { prefetch_size: 7, ..Default::default() };
     broker.peer().await.fatal(1, qos, 540, "NOT_IMPLEMENTED - prefetch_size!=0 (7)").await;
 }
+
+#[tokio::test]
+async fn a_channel_that_says_nothing_has_the_brokers_prefetch_and_0_lifts_it() {
+    let broker = TestBroker::start_with(|config| config.default_consumer_prefetch = 2).await;
+    let mut peer = broker.peer().await;
+    peer.declare(1, "q").await;
+    peer.publish_all(1, "q", (0..5).map(|n| n.to_string())).await;
+    peer.consume(1, "q", "limited").await;
+    peer.deliveries(1, 2).await;
+    peer.expect_quiet(1).await;
+    peer.qos(1, 0, false).await;
+    peer.consume(1, "q", "free").await;
+    peer.deliveries(1, 3).await;
+}

@@ -15,6 +15,7 @@ use axum::response::Response;
 use deepmq_broker::Vhost;
 use deepmq_broker::connection::ConnectionId;
 use deepmq_broker::queue::{ConsumerInfo, Queue};
+use deepmq_model::queue::Activity;
 use deepmq_model::{Table, Value};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -92,8 +93,12 @@ pub(crate) fn show(api: &Api, connections: &Connections, queue: &Queue, info: &C
         exclusive: info.spec.exclusive,
         ack_required: !info.spec.no_ack,
         prefetch_count: info.spec.prefetch_count,
-        active: true,
-        activity_status: "up",
+        active: info.activity != Activity::Waiting,
+        activity_status: match info.activity {
+            Activity::Up => "up",
+            Activity::SingleActive => "single_active",
+            Activity::Waiting => "waiting",
+        },
         messages_unacknowledged: info.in_flight,
         arguments: Arguments(arguments),
         consumer_timeout: 0,

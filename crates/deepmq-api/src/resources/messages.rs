@@ -173,11 +173,11 @@ pub(crate) async fn get(
     let vhost = caller.enter(&api, &vhost)?;
     caller.permit(&api, vhost.name(), Permission::Read, ResourceKind::Queue, &queue)?;
     let queue = vhost.queue(&queue, NOBODY)?;
-    Ok(Json(fetch(&queue, &wanted).await))
+    fetch(&queue, &wanted).await.map(Json)
 }
 
 /// Takes all that is wanted first and settles it then, or else the first would come again and again.
-async fn fetch(queue: &Arc<Queue>, wanted: &Get) -> Vec<Message> {
+async fn fetch(queue: &Arc<Queue>, wanted: &Get) -> ApiResult<Vec<Message>> {
     let (mut messages, mut settlements, mut wakes) = (Vec::new(), Vec::new(), Wakes::default());
     let mut bytes = 0;
     while messages.len() < wanted.count && bytes < ANSWER_BYTES_MAX {
@@ -185,6 +185,11 @@ async fn fetch(queue: &Arc<Queue>, wanted: &Get) -> Vec<Message> {
         let (position, message) = match queue.fetch(false, take, &mut wakes) {
             Fetched::Message(taken) => taken,
             Fetched::Empty => break,
+            Fetched::SingleActive => {
+                return Err(ApiError::bad_request(
+                    "the queue has a single active consumer, who gets its messages",
+                ));
+            }
             Fetched::PagedOut => {
                 wakes.wake();
                 poll_fn(|cx| if queue.poll_paged_in(cx.waker()) { Poll::Ready(()) } else { Poll::Pending })
@@ -198,7 +203,7 @@ async fn fetch(queue: &Arc<Queue>, wanted: &Get) -> Vec<Message> {
     }
     queue.settle(&settlements, &mut wakes);
     wakes.wake();
-    messages
+    Ok(messages)
 }
 
 fn settlement(position: Position, mode: AckMode) -> Settlement {

@@ -104,3 +104,24 @@ async fn a_message_published_here_is_consumed_over_amqp() {
     publish(&rig, "amq.topic", json!({"routing_key": "a.b", "payload": "x".repeat(10_000)})).await;
     assert_eq!(peer.delivery(1).await.content.body.len(), 10_000);
 }
+
+#[tokio::test]
+async fn of_several_consumers_a_single_active_one_gets_all_and_is_shown_to_and_nobody_else_looks() {
+    let rig = Rig::start().await;
+    rig.put("/queues/%2F/q", json!({"arguments": {"x-single-active-consumer": true}})).await;
+    rig.put("/queues/%2F/plain", json!({})).await;
+    let mut peer = rig.broker.peer().await;
+    for (queue, tag) in [("q", "first"), ("q", "second"), ("plain", "third")] {
+        peer.consume(1, queue, tag).await;
+    }
+    let consumers = rig.json("/consumers").await;
+    let shown = |tag| {
+        let consumer = consumers.as_array()?.iter().find(|consumer| consumer["consumer_tag"] == tag)?;
+        Some((consumer["active"].as_bool()?, consumer["activity_status"].as_str()?))
+    };
+    assert_eq!(shown("first"), Some((true, "single_active")));
+    assert_eq!(shown("second"), Some((false, "waiting")));
+    assert_eq!(shown("third"), Some((true, "up")));
+    let wanted = json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"});
+    assert_eq!(rig.post("/queues/%2F/q/get", wanted).await.status, 400);
+}

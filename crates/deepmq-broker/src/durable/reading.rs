@@ -2,11 +2,13 @@
 //!
 //! Owns how much is read at once, and what becomes of damage. Must not know who needs the messages.
 
-use crate::backlog::Packed;
+use crate::backlog::{Packed, decode_page};
+use crate::message::MessageRef;
 use crate::queue::{PageRead, Queue};
 use deepmq_model::queue::Position;
 use deepmq_storage::{ReadBlock, ReadError, Store};
 use std::io;
+use std::ops::Range;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -85,6 +87,32 @@ fn read(store: &Store, number: u64, position: Position) -> Result<Vec<PageRead>,
     };
     let read = store.read_ahead(number, &block, READ_BYTES)?;
     Ok(read.into_iter().map(unpack).collect())
+}
+
+/// Hands over the messages at `positions`, but for those that are damaged.
+pub(super) fn each_of(
+    store: &Store,
+    number: u64,
+    positions: Range<u64>,
+    mut each: impl FnMut(Position, MessageRef<'_>),
+) -> Result<(), ReadError> {
+    let mut next = store.next_block(number, positions.start)?;
+    while let Some(block) = next.filter(|block| block.sequences.start < positions.end) {
+        let mut end = block.sequences.end;
+        for ReadBlock { block, content } in store.read_ahead(number, &block, READ_BYTES)? {
+            end = end.max(block.sequences.end);
+            let at = |index: usize| block.sequences.start + index as u64;
+            // What is damaged here is found to be so again once it is needed, and told then.
+            let Ok(content) = content else { continue };
+            let _ = decode_page(&content, |index, message| {
+                if let Some(message) = message.filter(|_| positions.contains(&at(index))) {
+                    each(Position(at(index)), message);
+                }
+            });
+        }
+        next = store.next_block(number, end)?;
+    }
+    Ok(())
 }
 
 fn unpack(ReadBlock { block, content }: ReadBlock) -> PageRead {

@@ -4,12 +4,11 @@ use super::*;
 use crate::events::Events;
 use crate::memory::Memory;
 use crate::queue::Home;
-use deepmq_model::queue::Settings;
 use proptest::prelude::*;
 
 fn queue(name: &str) -> Arc<Queue> {
     let home = Home::alone(Memory::new(usize::MAX), Events::new(1));
-    Queue::new(&home, name.into(), Settings::default(), None)
+    Queue::new(&home, name.into(), <_>::default(), None)
 }
 
 /// A ledger with one source per queue, and beside it what should be open.
@@ -203,4 +202,80 @@ fn a_source_is_forgotten_once_it_is_closed_and_all_is_settled() {
         ledger.close_source(source);
     });
     assert_eq!(ledger.sources.len(), 1, "places are used again");
+}
+
+mod lapsing {
+    use super::*;
+    use deepmq_storage::seam::Monotonic;
+    use std::time::Duration;
+
+    const NONE: [[u64; 0]; 2] = [[], []];
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_secs(seconds))
+    }
+
+    /// Positions given back by a look at this second, of queues that may be open for so many seconds each.
+    fn lapse(pair: &mut Pair, second: u64, allowed: &[u64]) -> Vec<Vec<u64>> {
+        let mut out = Settlements::default();
+        let allowed: Vec<_> = (pair.sources.iter().zip(allowed))
+            .map(|((queue, _), &seconds)| (queue.clone(), Duration::from_secs(seconds)))
+            .collect();
+        pair.ledger.lapse(at(second), &allowed, &mut out);
+        let positions = |(queue, _): &(Arc<Queue>, SourceId)| {
+            out.of(queue)
+                .iter()
+                .inspect(|s| assert_eq!(s.outcome, Outcome::Recover))
+                .map(|s| s.position.0)
+                .collect()
+        };
+        pair.sources.iter().map(positions).collect()
+    }
+
+    #[test]
+    fn what_is_open_for_too_long_goes_back_and_the_rest_stays() {
+        let mut pair = Pair::new(2);
+        for from in [0, 1, 0, 1] {
+            pair.open(from);
+        }
+        assert_eq!(lapse(&mut pair, 10, &[30, 60]), NONE);
+        pair.open(0);
+        assert_eq!(lapse(&mut pair, 39, &[30, 60]), NONE);
+        assert_eq!(lapse(&mut pair, 40, &[30, 60]), [vec![10, 30], vec![]]);
+        assert_eq!(pair.ledger.open(), 3);
+        assert_eq!(lapse(&mut pair, 75, &[30, 60]), [vec![50], vec![20, 40]]);
+        assert_eq!((pair.ledger.open(), lapse(&mut pair, 500, &[30, 60])), (0, vec![vec![], vec![]]));
+    }
+
+    #[test]
+    fn a_client_may_settle_what_went_back_once_and_nothing_follows() {
+        let mut pair = Pair::new(1);
+        for _ in 0..5 {
+            pair.open(0);
+        }
+        lapse(&mut pair, 0, &[30]);
+        assert_eq!(lapse(&mut pair, 30, &[30]), [[10, 20, 30, 40, 50]]);
+        pair.open(0);
+        let mut out = Settlements::default();
+        let ledger = &mut pair.ledger;
+        assert_eq!(ledger.settle(2, Outcome::Ack, &mut out), Ok(()));
+        assert_eq!(ledger.settle(2, Outcome::Ack, &mut out), Err(UnknownTag(2)));
+        assert_eq!(ledger.settle_up_to(4, Outcome::Ack, &mut out), Ok(()));
+        assert_eq!(ledger.settle(3, Outcome::Ack, &mut out), Err(UnknownTag(3)));
+        assert!(out.is_empty());
+        assert_eq!(ledger.settle_up_to(0, Outcome::Ack, &mut out), Ok(()));
+        assert_eq!((ledger.open(), out.of(&pair.sources[0].0).len()), (0, 1), "the one that was still open");
+    }
+
+    #[test]
+    fn however_often_one_looks_the_notes_are_few_and_what_is_too_old_is_found() {
+        let mut pair = Pair::new(1);
+        for second in 0..10_000 {
+            pair.open(0);
+            lapse(&mut pair, second, &[5000]);
+        }
+        let open = pair.ledger.open();
+        assert!((5000..5700).contains(&open), "{open} of those of the last 5,000 seconds are open");
+        assert!(pair.ledger.marks.len() < 150, "{} notes", pair.ledger.marks.len());
+    }
 }

@@ -4,7 +4,7 @@
 
 use super::{Queue, StoredAs};
 use crate::message::MessageRef;
-use deepmq_model::queue::{Position, PositionSet};
+use deepmq_model::queue::{Position, PositionSet, Profile};
 use deepmq_storage::{BatchBuilder, Durability, QueueState, RangeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,7 +59,8 @@ impl Queue {
             from = kept.end;
         }
         settled.insert(from..next.0);
-        let returned = state.model.returned().ranges().map(|(start, end)| (start.0..end.0, 0));
+        let returned = state.model.returned();
+        let returned = returned.ranges().map(|(start, end)| (start.0..end.0, 0));
         let known = state.backlog.all_returns().map(|(at, times)| (at..at + 1, times));
         let counts = returned.chain(known).collect();
         QueueState { queue: self.number().unwrap_or_default(), next: next.0, settled, counts }
@@ -86,7 +87,19 @@ impl Queue {
 
     /// Takes over a message from an earlier life, in the order of positions.
     pub(crate) fn restore(&self, position: Position, message: MessageRef<'_>) {
-        self.state.lock().backlog.restore(position, message);
+        let mut state = self.state.lock();
+        state.backlog.restore(position, message);
+        state.note_priority(position, message);
+    }
+
+    /// What it is from the start to its end.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Learns the priority of a message in a segment that will be taken over.
+    pub(crate) fn note_stored(&self, position: Position, message: MessageRef<'_>) {
+        self.state.lock().note_priority(position, message);
     }
 
     /// All messages were taken over; `returned` of them had been handed out.

@@ -19,7 +19,7 @@ fn prefetch(prefetch_count: u32) -> ConsumerSpec {
 fn queue() -> (Arc<Queue>, Arc<Memory>) {
     let memory = Memory::new(usize::MAX);
     let home = Home::alone(memory.clone(), Events::new(1));
-    (Queue::new(&home, "q".into(), Settings::default(), None), memory)
+    (Queue::new(&home, "q".into(), <_>::default(), None), memory)
 }
 
 /// Ready and unacked.
@@ -39,7 +39,7 @@ fn fetch(queue: &Arc<Queue>, no_ack: bool) -> Option<(String, bool, u64)> {
     match fetched {
         Fetched::Message(message) => Some(message),
         Fetched::Empty => None,
-        Fetched::PagedOut => panic!("all is in memory"),
+        Fetched::PagedOut | Fetched::SingleActive => panic!("all is in memory, and the queue a plain one"),
     }
 }
 

@@ -99,6 +99,10 @@ impl Subscriber for Recorder {
         self.0.lock().got.extend(got);
     }
 
+    fn reply(&self, _: u16, _: &MessageRef<'_>) -> bool {
+        false
+    }
+
     fn cancelled(&self, consumer: ConsumerKey) {
         self.0.lock().cancelled.push(consumer);
     }

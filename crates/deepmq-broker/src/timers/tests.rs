@@ -4,12 +4,11 @@ use super::*;
 use crate::events::Events;
 use crate::memory::Memory;
 use crate::queue::Home;
-use deepmq_model::queue::Settings;
 use deepmq_storage::seam::SimClock;
 
 fn queue(name: &str) -> Arc<Queue> {
     let home = Home::alone(Memory::new(usize::MAX), Events::new(1));
-    Queue::new(&home, name.into(), Settings::default(), None)
+    Queue::new(&home, name.into(), <_>::default(), None)
 }
 
 #[test]

@@ -53,6 +53,8 @@ impl Draft<'_> {
         match self.topology.declare_exchange(name, spec) {
             Ok(Declared::Existing) => Ok(None),
             Ok(Declared::Created) => {
+                let alternate = self.catalogue.settings.alternate_of(name);
+                self.topology.set_alternate(name, alternate);
                 let durable = self.topology.find_exchange(name).filter(|exchange| exchange.durable);
                 self.changes.extend(durable.map(What::exchange));
                 let vhost = self.vhost.name.clone();
@@ -74,14 +76,14 @@ impl Draft<'_> {
         match self.topology.declare_queue(name, spec, NOBODY) {
             Ok((_, Declared::Existing)) => Ok(None),
             Ok((id, Declared::Created)) => {
-                let durable = self.topology.queue_spec(id).filter(|queue| queue.durable);
+                let declared = self.topology.queue_spec(id).expect("it has just been declared");
+                let durable = Some(declared).filter(|queue| queue.durable);
                 let stored = self.vhost.stored_as(durable);
                 if let (Some(declared), Some(stored)) = (durable, &stored) {
                     self.changes.push(What::queue(declared, stored.number));
                 }
-                let declared = self.topology.queue_spec(id);
-                let settings = declared.map(|queue| self.catalogue.settings_for(queue)).unwrap_or_default();
-                self.queues.push((id, self.vhost.new_queue(name, settings, stored)));
+                let settings = self.catalogue.settings_for(declared);
+                self.queues.push((id, self.vhost.new_queue(declared, settings, stored)));
                 self.events.push(Event::QueueCreated { vhost: self.vhost.name.clone(), queue: name.clone() });
                 Ok(None)
             }

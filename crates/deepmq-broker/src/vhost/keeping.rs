@@ -8,14 +8,14 @@ use crate::durable::change::{Binding, Change, What};
 use crate::durable::{Durable, DurableError, Recovery};
 use crate::queue::{Queue, StoredAs};
 use crate::subscriber::Wakes;
-use deepmq_model::Name;
-use deepmq_model::queue::PositionSet;
+use deepmq_model::queue::{PositionSet, Profile, Settings};
 use deepmq_model::topology::{
     self as model, Changes, ConnectionId, Destination, QueueId, QueueSpec, Removed, ResourceKind, Topology,
     TopologyError,
 };
 use deepmq_storage::{Durability, Lsn};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -168,25 +168,37 @@ impl Vhost {
             What::Queue { name, number, auto_delete, arguments } => {
                 // The last word on a name counts: a snapshot may tell of a later queue than the journal after it.
                 if let Some(id) = topology.find_queue(&name) {
-                    let queue = self.kept_queue(&catalogue, id, &name, number);
-                    catalogue.set(id, Some(queue));
+                    let queue = self.kept_queue(&catalogue, id, number);
+                    catalogue.set(id, queue);
                     return Ok(());
                 }
                 let server_named = name.starts_with("amq.");
                 let spec =
                     QueueSpec { durable: true, exclusive: false, auto_delete, server_named, arguments };
                 let (id, _) = topology.declare_queue(&name, spec, NOBODY)?;
-                let queue = self.kept_queue(&catalogue, id, &name, number);
-                catalogue.set(id, Some(queue));
+                let queue = self.kept_queue(&catalogue, id, number);
+                catalogue.set(id, queue);
             }
         }
         self.publish_generation(&catalogue);
         Ok(())
     }
 
-    fn kept_queue(&self, catalogue: &Catalogue, id: QueueId, name: &Name, number: u64) -> Arc<Queue> {
-        let stored = self.known_as(number, catalogue.topology.queue_spec(id));
-        self.new_queue(name, catalogue.settings_of(id), stored)
+    fn kept_queue(&self, catalogue: &Catalogue, id: QueueId, number: u64) -> Option<Arc<Queue>> {
+        let declared = catalogue.topology.queue_spec(id)?;
+        let stored = self.known_as(number, Some(declared));
+        Some(self.new_queue(declared, catalogue.settings_for(declared), stored))
+    }
+
+    /// A queue at run time, as declared.
+    pub(super) fn new_queue(
+        &self,
+        declared: &model::Queue,
+        settings: Settings,
+        stored: Option<StoredAs>,
+    ) -> Arc<Queue> {
+        let profile = Profile::of(&declared.settings);
+        Queue::new(&self.home, declared.name.clone(), (profile, settings), stored)
     }
 
     /// Its queues at run time.
@@ -231,12 +243,18 @@ pub(crate) fn give_back(
         queues.iter().filter_map(|queue| Some((queue.number()?, queue))).collect();
     let mut kept = recovery.queues();
     let (mut messages, mut paged, mut look_at) = (0, Ok(()), LOOK_BYTES);
+    let mut noted = Ok(());
+    let mut restore_stored = |queue: &Arc<Queue>, range: Range<u64>| {
+        if queue.profile().lasting_priorities && noted.is_ok() {
+            noted = durable.note_stored(queue, range.clone());
+        }
+        queue.restore_stored(range);
+    };
     recovery.replay(|number, position, message| {
         let Some(queue) = known.get(&number) else { return };
         let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
-        stored.into_iter().flat_map(|stored| stored.before(position)).for_each(|range| {
-            queue.restore_stored(range);
-        });
+        let before: Vec<_> = stored.into_iter().flat_map(|stored| stored.before(position)).collect();
+        before.into_iter().for_each(|range| restore_stored(queue, range));
         queue.restore(position, message);
         messages += 1;
         // Each look is at all queues.
@@ -258,10 +276,11 @@ pub(crate) fn give_back(
             unknown.push(number);
             continue;
         };
-        kept.stored.before(kept.next).for_each(|range| queue.restore_stored(range));
+        kept.stored.before(kept.next).for_each(|range| restore_stored(queue, range));
         let (returned, fresh) = divide(&kept.messages, &kept.handed_out, !recovery.is_clean());
         queue.restored(kept.next, returned, fresh, &kept.returns);
     }
+    noted?;
     Ok((messages, unknown))
 }
 

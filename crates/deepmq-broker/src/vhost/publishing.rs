@@ -8,6 +8,7 @@ use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use crate::subscriber::Wakes;
 use bytes::Bytes;
 use deepmq_model::message::bytes::{Reader, Writer};
+use deepmq_model::message::carbon::{CarbonFault, carbon};
 use deepmq_model::message::{properties, table};
 use deepmq_model::topology::{RouteError, RouteSet};
 use deepmq_storage::{BatchBuilder, Durability, Lsn};
@@ -34,26 +35,41 @@ pub struct Routed {
     pub lsn: Option<Lsn>,
 }
 
+/// Why a message is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// There is no such exchange, or it is internal.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// What its headers say of further routing keys is malformed.
+    #[error("invalid message: {0}")]
+    Carbon(#[from] CarbonFault),
+}
+
 impl Vhost {
     /// Publishes a message to the queues it is routed to. That there are none is no error.
     ///
     /// # Errors
-    /// There is no such exchange, or it is internal.
-    pub fn publish(&self, message: &Publication<'_>) -> Result<Routed, RouteError> {
+    /// There is no such exchange, it is internal, or the headers CC and BCC are malformed.
+    pub fn publish(&self, message: &Publication<'_>) -> Result<Routed, PublishError> {
         let mut headers = || {
             let encoded = properties::headers(message.properties)?;
             table::decode(&mut Reader::new(encoded)).ok()
         };
         let (exchange, key) = (message.exchange.as_bytes(), message.routing_key.as_bytes());
+        let carbon = carbon(message.properties)?;
+        let further = carbon.iter().flat_map(|carbon| &carbon.keys).map(|key| &**key);
+        let keys: Vec<&[u8]> = std::iter::once(key).chain(further).collect();
         let mut queues = Vec::new();
-        self.route(exchange, key, &mut headers, &mut RouteSet::new(), &mut queues)?;
+        self.route_keys(exchange, &keys, &mut headers, &mut RouteSet::new(), &mut queues)?;
+        let stripped = carbon.as_ref().and_then(|carbon| carbon.stripped.as_deref());
         let mut address = Vec::with_capacity(2 + exchange.len() + key.len());
         let mut writer = Writer::new(&mut address);
         writer.short(exchange);
         writer.short(key);
         let whole = MessageRef {
             address: &address,
-            properties: message.properties,
+            properties: stripped.unwrap_or(message.properties),
             body: if message.body.len() < SHARED_BODY_BYTES_MIN {
                 Body::Inline(&message.body)
             } else {
@@ -62,6 +78,9 @@ impl Vhost {
             persistent: properties::delivery_mode(message.properties) == Some(2),
             dead_letter: false,
         };
+        if exchange.is_empty() && self.reply(key, &whole) {
+            return Ok(Routed { queues: 1, lsn: None });
+        }
         let expiring = properties::expiration(message.properties).is_some();
         let size = BatchSize { count: 1, bytes: whole.packed_bytes(), expiring };
         let (mut wakes, mut places) = (Wakes::default(), Vec::new());

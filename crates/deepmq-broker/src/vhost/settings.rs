@@ -6,8 +6,9 @@ use super::{Catalogue, Vhost};
 use crate::limits::Limits;
 use deepmq_model::policy::{EffectivePolicy, Policies, Target};
 use deepmq_model::queue::Settings;
-use deepmq_model::topology::{self as model, Queue, QueueId, QueueSpec};
+use deepmq_model::topology::{self as model, Queue, QueueSpec};
 use deepmq_model::{Name, Value};
+use std::time::Duration;
 
 /// The argument that names a queue's type.
 const QUEUE_TYPE: &str = "x-queue-type";
@@ -25,6 +26,14 @@ pub(crate) struct VhostSettings {
     pub(crate) policies: Policies,
 }
 
+impl VhostSettings {
+    /// The alternate exchange that policies name for an exchange.
+    pub(super) fn alternate_of(&self, exchange: &str) -> Option<Name> {
+        let definition = self.policies.effective(Target::Exchange, exchange).definition;
+        definition.get("alternate-exchange").and_then(Value::as_str).map(Name::from)
+    }
+}
+
 impl Vhost {
     /// Takes over settings, and the limits of any vhost. They hold for what is declared from now on, policies for everything.
     pub(crate) fn settle(&self, settings: VhostSettings, limits: &Limits) {
@@ -38,6 +47,9 @@ impl Vhost {
                 queue.follow(catalogue.settings_for(declared));
             }
         }
+        let Catalogue { topology, settings, .. } = &mut *catalogue;
+        topology.set_alternates(|exchange| settings.alternate_of(exchange));
+        self.publish_generation(&catalogue);
     }
 
     /// Takes back what there was, however much that is, until [`Vhost::settle`].
@@ -50,6 +62,17 @@ impl Vhost {
         let catalogue = self.catalogue.read();
         let queue = catalogue.topology.find_queue(name).and_then(|id| catalogue.topology.queue_spec(id));
         queue.map(|queue| catalogue.policy_of(queue)).unwrap_or_default()
+    }
+
+    /// How long deliveries of a queue may be unsettled, if its argument `x-consumer-timeout` or a policy says so: the
+    /// shorter. Zero is for ever.
+    pub fn consumer_timeout(&self, queue: &str) -> Option<Duration> {
+        let catalogue = self.catalogue.read();
+        let queue = catalogue.topology.find_queue(queue).and_then(|id| catalogue.topology.queue_spec(id))?;
+        let policy = catalogue.policy_of(queue).definition;
+        let policy = policy.get("consumer-timeout").and_then(Value::as_integer);
+        let policy = policy.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+        [queue.settings.consumer_timeout, policy].into_iter().flatten().min()
     }
 
     /// What policies say of an exchange, whether or not it exists. They say nothing of the default exchange.
@@ -79,11 +102,6 @@ impl Catalogue {
     /// What holds for a queue by its arguments and policies.
     pub(super) fn settings_for(&self, declared: &Queue) -> Settings {
         Settings::effective(&declared.settings, &self.policy_of(declared).definition)
-    }
-
-    /// As [`Catalogue::settings_for`], for a queue that was declared.
-    pub(super) fn settings_of(&self, id: QueueId) -> Settings {
-        self.topology.queue_spec(id).map(|declared| self.settings_for(declared)).unwrap_or_default()
     }
 
     /// A declaration with the vhost's default type, if it names none and the type goes with it. A queue that exists is asked

@@ -5,6 +5,7 @@ mod looking;
 
 use super::*;
 use crate::events::{EventStream, Interest};
+use crate::message::MessageRef;
 use crate::queue::Unsubscribed;
 use crate::subscriber::recorder::{Recorder, publish};
 use crate::subscriber::{ConsumerKey, Subscriber};
@@ -234,6 +235,10 @@ impl Subscriber for LockWatch {
     fn release(&self, _: ConsumerKey, _: u32) {}
 
     fn deliver(&self, _: ConsumerKey, _: &mut dyn Iterator<Item = crate::message::Delivery<'_>>) {}
+
+    fn reply(&self, _: u16, _: &MessageRef<'_>) -> bool {
+        false
+    }
 
     fn cancelled(&self, _: ConsumerKey) {
         let locked = self.vhost.catalogue.try_read().is_none();

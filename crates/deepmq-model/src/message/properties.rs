@@ -143,6 +143,20 @@ pub fn reply_to(bytes: &[u8]) -> Option<&[u8]> {
     seek(bytes, flag::REPLY_TO)?.short().ok()
 }
 
+/// Validated properties with another reply-to in the place of theirs; as they are if they have none.
+pub fn with_reply_to(bytes: &[u8], reply_to: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(bytes.len() + reply_to.len());
+    let after = seek(bytes, flag::REPLY_TO).and_then(|mut reader| {
+        let at = bytes.len() - reader.rest().len();
+        encoded.extend_from_slice(bytes.get(..at)?);
+        Writer::new(&mut encoded).short(reply_to);
+        reader.short().ok()?;
+        Some(reader.rest())
+    });
+    encoded.extend_from_slice(after.unwrap_or(bytes));
+    encoded
+}
+
 /// The encoded headers in validated properties, their length prefix included: see [`table::find`] and [`table::decode`].
 #[inline]
 pub fn headers(bytes: &[u8]) -> Option<&[u8]> {

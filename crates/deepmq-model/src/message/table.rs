@@ -64,6 +64,20 @@ pub fn find(bytes: &[u8], key: &str) -> Option<Value> {
     None
 }
 
+/// Whether an encoded table (with its length prefix) has any of these keys. Allocates nothing.
+pub fn has_any<const N: usize>(bytes: &[u8], keys: [&str; N]) -> bool {
+    let Ok(mut entries) = contents(&mut Reader::new(bytes)) else { return false };
+    while let Ok(key) = entries.short() {
+        if keys.iter().any(|wanted| key == wanted.as_bytes()) {
+            return true;
+        }
+        if skip_value(&mut entries, DEPTH_MAX - 1).is_err() {
+            return false;
+        }
+    }
+    false
+}
+
 /// The inside of a table or array, whose length is checked before anything in it is looked at.
 fn contents<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
     let inside = reader.long()?;

@@ -4,6 +4,7 @@
 //! until the one event that can change this wakes it.
 
 use super::{ConsumeError, GRANT_MAX, Run};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// A consumer of one queue. Not reused while anything may still refer to it.
@@ -37,6 +38,25 @@ pub enum Pause {
     NoRoom,
 }
 
+/// What a consumer is to its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// One that takes turns with the others.
+    Up,
+    /// The only one that gets messages, of a queue with a single active consumer.
+    SingleActive,
+    /// It waits for the active one to go.
+    Waiting,
+}
+
+/// Who the active consumer is, of a queue that has a single one.
+#[derive(Debug, Default)]
+struct Single {
+    active: Option<ConsumerId>,
+    /// It has gone, and what it held may still come back: nobody is active before that.
+    vacated: bool,
+}
+
 /// One consumer.
 #[derive(Debug)]
 pub struct Consumer<C> {
@@ -44,6 +64,8 @@ pub struct Consumer<C> {
     pub handle: C,
     id: ConsumerId,
     spec: ConsumerSpec,
+    /// Consumers that were there before it, ever.
+    joined: u64,
     in_flight: u32,
     pause: Pause,
     /// Reserved and not yet assigned, within one dispatch.
@@ -125,16 +147,32 @@ pub struct Consumers<C> {
     /// Slots with something assigned or a reservation left.
     touched: Vec<u32>,
     len: usize,
+    joined: u64,
     exclusive: bool,
+    single: Option<Single>,
 }
 
 impl<C> Default for Consumers<C> {
     fn default() -> Self {
-        Self { slots: vec![], free: vec![], rings: vec![], touched: vec![], len: 0, exclusive: false }
+        Self::new(false)
     }
 }
 
 impl<C> Consumers<C> {
+    /// None yet; of those to come only one at a time gets messages if `single`.
+    pub(super) fn new(single: bool) -> Self {
+        Self {
+            slots: vec![],
+            free: vec![],
+            rings: vec![],
+            touched: vec![],
+            len: 0,
+            joined: 0,
+            exclusive: false,
+            single: single.then(Single::default),
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.len
@@ -145,9 +183,13 @@ impl<C> Consumers<C> {
         self.len == 0
     }
 
-    /// Whether any can take a message now, as far as known.
-    pub fn any_able(&self) -> bool {
-        self.rings.iter().any(|ring| !ring.slots.is_empty())
+    /// What a consumer is to the queue.
+    pub fn activity(&self, id: ConsumerId) -> Activity {
+        match &self.single {
+            None => Activity::Up,
+            Some(single) if single.active == Some(id) => Activity::SingleActive,
+            Some(_) => Activity::Waiting,
+        }
     }
 
     /// All of them.
@@ -156,19 +198,52 @@ impl<C> Consumers<C> {
     }
 
     pub(super) fn add(&mut self, spec: ConsumerSpec, handle: C) -> Result<ConsumerId, ConsumeError> {
-        if self.exclusive || (spec.exclusive && self.len > 0) {
+        if self.exclusive || (spec.exclusive && (self.len > 0 || self.single.is_some())) {
             return Err(ConsumeError::ExclusiveUse);
         }
         let id = self.vacant();
-        let consumer =
-            Consumer { handle, id, spec, in_flight: 0, pause: Pause::NoRoom, grant: 0, assigned: Vec::new() };
+        let consumer = Consumer {
+            handle,
+            id,
+            spec,
+            joined: self.joined,
+            in_flight: 0,
+            pause: Pause::NoRoom,
+            grant: 0,
+            assigned: Vec::new(),
+        };
+        self.joined += 1;
         if let Some(slot) = self.slots.get_mut(id.slot as usize) {
             slot.consumer = Some(consumer);
         }
         self.len += 1;
         self.exclusive = spec.exclusive;
         self.ring(spec.priority);
+        self.elect();
         Ok(id)
+    }
+
+    /// Makes the consumer active that is to be, if none is: of the highest priority the one that came first.
+    fn elect(&mut self) {
+        if self.single.as_ref().is_none_or(|single| single.active.is_some() || single.vacated) {
+            return;
+        }
+        let next = self.iter().max_by_key(|consumer| (consumer.spec.priority, Reverse(consumer.joined)));
+        let Some((id, pause)) = next.map(|next| (next.id, next.pause)) else { return };
+        if let Some(single) = &mut self.single {
+            single.active = Some(id);
+        }
+        if pause == Pause::No {
+            self.wake(id);
+        }
+    }
+
+    /// What a consumer that has gone held has come back: another may be active in its place.
+    pub(super) fn hand_over(&mut self) {
+        if let Some(single) = &mut self.single {
+            single.vacated = false;
+        }
+        self.elect();
     }
 
     fn vacant(&mut self) -> ConsumerId {
@@ -197,6 +272,9 @@ impl<C> Consumers<C> {
         self.free.push(id.slot);
         self.len -= 1;
         self.exclusive &= !consumer.spec.exclusive;
+        if let Some(single) = self.single.as_mut().filter(|single| single.active == Some(id)) {
+            *single = Single { active: None, vacated: true };
+        }
         let ring = self.ring(consumer.spec.priority);
         ring.slots.retain(|&other| other != id.slot);
         let priority = consumer.spec.priority;
@@ -230,6 +308,9 @@ impl<C> Consumers<C> {
         let Some(consumer) = self.consumer(id) else { return };
         consumer.pause = Pause::No;
         let priority = consumer.spec.priority;
+        if self.activity(id) == Activity::Waiting {
+            return;
+        }
         self.ring(priority).slots.push_back(id.slot);
     }
 

@@ -129,6 +129,16 @@ impl PositionSet {
     }
 }
 
+impl FromIterator<Position> for PositionSet {
+    fn from_iter<I: IntoIterator<Item = Position>>(positions: I) -> Self {
+        let mut set = Self::default();
+        positions.into_iter().for_each(|position| {
+            set.insert(position);
+        });
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,19 +1,27 @@
-//! The ready messages of a queue, in order: those that came back, those kept from an earlier life, then the fresh ones.
+//! The ready messages of a queue: in a line, or once there is one of another priority in levels.
 //!
-//! Owns order and the redelivered mark. So a message that is ready costs no memory, and one that came back or was kept
-//! costs a share of a range.
+//! Owns which of the two it is. A queue whose messages are all of one priority is a line, whatever it was declared as, and pays
+//! nothing for the levels it could have.
 
+use super::levels::Levels;
+use super::line::Line;
 use super::{Handed, Position, PositionSet, Run};
 
-/// What is ready.
-#[derive(Debug, Default)]
-pub struct Ready {
-    /// Handed out before.
-    returned: PositionSet,
-    /// Restored, and not handed out before as far as is known.
-    kept: PositionSet,
-    fresh: Position,
-    tail: Position,
+/// Which priorities there are. The default is one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Priorities {
+    /// That of a message that does not say it.
+    pub default: u8,
+    /// The highest; what is above counts as this.
+    pub max: u8,
+}
+
+impl Priorities {
+    /// The level of a message with this property `priority`.
+    #[inline]
+    pub fn level(self, priority: Option<u8>) -> u8 {
+        priority.unwrap_or(self.default).min(self.max)
+    }
 }
 
 /// What a purge removed.
@@ -34,183 +42,171 @@ impl Purged {
     }
 }
 
+/// What is ready.
+#[derive(Debug)]
+pub(super) enum Ready {
+    Line(Line),
+    Levels(Box<Levels>),
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self::Line(Line::default())
+    }
+}
+
 impl Ready {
     /// Those that were handed out before.
-    pub fn returned(&self) -> &PositionSet {
-        &self.returned
+    pub(super) fn returned(&self) -> PositionSet {
+        match self {
+            Self::Line(line) => line.returned().clone(),
+            Self::Levels(levels) => levels.returned(),
+        }
     }
 
     /// The position of the next fresh message.
-    pub fn tail(&self) -> Position {
-        self.tail
+    pub(super) fn tail(&self) -> Position {
+        match self {
+            Self::Line(line) => line.tail(),
+            Self::Levels(levels) => levels.tail(),
+        }
     }
 
     /// How many are ready.
-    pub fn len(&self) -> u64 {
-        self.returned.len() + self.kept.len() + (self.tail.0 - self.fresh.0)
+    #[inline]
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Line(line) => line.len(),
+            Self::Levels(levels) => levels.len(),
+        }
     }
 
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Appends `count` fresh messages; returns the position of the first.
-    pub fn push(&mut self, count: u64) -> Position {
-        let first = self.tail;
-        self.tail = self.tail.plus(count);
+    /// Appends `count` fresh messages of the default priority; returns the position of the first.
+    pub(super) fn push(&mut self, count: u64) -> Position {
+        let first = self.tail();
+        match self {
+            Self::Line(line) => {
+                line.push(count);
+            }
+            Self::Levels(levels) => (0..count).for_each(|_| levels.push(levels.default_level())),
+        }
         first
+    }
+
+    /// Appends messages, each of its level.
+    pub(super) fn push_each(&mut self, levels: impl Iterator<Item = u8>, default: u8) {
+        if let Self::Levels(idle) = self
+            && idle.is_idle()
+        {
+            *self = Self::Line(Line::emptied(idle.tail()));
+        }
+        for level in levels {
+            match self {
+                Self::Line(line) if level == default => {
+                    line.push(1);
+                }
+                _ => self.levels(default).push(level),
+            }
+        }
+    }
+
+    /// The levels, made of a line if there are none yet.
+    fn levels(&mut self, default: u8) -> &mut Levels {
+        if let Self::Line(line) = self {
+            *self = Self::Levels(Box::new(Levels::new(default, std::mem::take(line).into_parts())));
+        }
+        match self {
+            Self::Levels(levels) => levels,
+            Self::Line(_) => unreachable!("it has just become levels"),
+        }
+    }
+
+    /// Notes the level of a message that [`Ready::restore`] will take over.
+    pub(super) fn note(&mut self, position: Position, level: u8, default: u8) {
+        if level != default {
+            self.levels(default).note(position, level);
+        }
     }
 
     /// The first.
     #[inline]
-    pub fn first(&self) -> Option<Position> {
-        let fresh = (self.fresh < self.tail).then_some(self.fresh);
-        let older = [self.returned.first(), self.kept.first()];
-        older.into_iter().flatten().min().or(fresh)
+    pub(super) fn first(&self) -> Option<Position> {
+        match self {
+            Self::Line(line) => line.first(),
+            Self::Levels(levels) => levels.first(),
+        }
     }
 
     /// All of them, as ranges in no order, with exclusive ends.
-    pub fn ranges(&self) -> impl Iterator<Item = (Position, Position)> {
-        let fresh = (self.fresh < self.tail).then_some((self.fresh, self.tail));
-        self.returned.ranges().chain(self.kept.ranges()).chain(fresh)
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (Position, Position)> {
+        let (line, levels) = match self {
+            Self::Line(line) => (Some(line.ranges()), None),
+            Self::Levels(levels) => (None, Some(levels.ranges())),
+        };
+        line.into_iter().flatten().chain(levels.into_iter().flatten())
     }
 
     /// Whether a message is.
-    pub fn contains(&self, position: Position) -> bool {
-        position >= self.fresh && position < self.tail
-            || self.returned.contains(position)
-            || self.kept.contains(position)
+    pub(super) fn contains(&self, position: Position) -> bool {
+        match self {
+            Self::Line(line) => line.contains(position),
+            Self::Levels(levels) => levels.contains(position),
+        }
     }
 
     /// Takes the first.
-    pub fn pop(&mut self) -> Option<Handed> {
-        (!self.is_empty()).then(|| {
-            let (run, redelivered) = self.pop_run(1);
-            Handed { position: run.first, redelivered }
-        })
+    pub(super) fn pop(&mut self) -> Option<Handed> {
+        let (run, redelivered) = self.pop_run(1)?;
+        Some(Handed { position: run.first, redelivered })
     }
 
     /// Takes up to `max` from the front that are consecutive and alike; true: they were handed out before.
-    pub fn pop_run(&mut self, max: u32) -> (Run, bool) {
-        let (returned, kept) = (self.returned.first(), self.kept.first());
-        // Positions decide, so each of the two is taken from only up to where the other begins.
-        let upto = |from: Option<Position>, other: Option<Position>| match (from, other) {
-            (Some(from), Some(other)) if other < from => 0,
-            (Some(from), Some(other)) => u32::try_from(other.0 - from.0).map_or(max, |count| count.min(max)),
-            (Some(_), None) => max,
-            (None, _) => 0,
-        };
-        for (set, upto, again) in
-            [(&mut self.returned, upto(returned, kept), true), (&mut self.kept, upto(kept, returned), false)]
-        {
-            if upto > 0
-                && let Some(run) = set.pop_run(upto)
-            {
-                return (run, again);
-            }
+    #[inline]
+    pub(super) fn pop_run(&mut self, max: u32) -> Option<(Run, bool)> {
+        match self {
+            Self::Line(line) => (!line.is_empty()).then(|| line.pop_run(max)),
+            Self::Levels(levels) => levels.pop_run(max),
         }
-        let count = u32::try_from(self.tail.0 - self.fresh.0).map_or(max, |fresh| fresh.min(max));
-        let run = Run { first: self.fresh, count };
-        self.fresh = run.end();
-        (run, false)
     }
 
-    /// Takes one from wherever it is; false: it is not ready.
-    pub fn take(&mut self, position: Position) -> bool {
-        if position < self.fresh || position >= self.tail {
-            return self.returned.remove(position) || self.kept.remove(position);
+    /// Takes one from wherever it is, for good; false: it is not ready.
+    pub(super) fn take(&mut self, position: Position) -> bool {
+        match self {
+            Self::Line(line) => line.take(position),
+            Self::Levels(levels) => levels.take(position),
         }
-        // What is passed over was never handed out, and is no longer the end of the line.
-        self.kept.insert_range(self.fresh, position);
-        self.fresh = position.plus(1);
-        true
     }
 
     /// Puts a message that was taken back where it was.
-    pub fn put_back(&mut self, position: Position) {
-        debug_assert!(position < self.fresh, "only what was taken can come back");
-        self.returned.insert(position);
+    pub(super) fn put_back(&mut self, position: Position) {
+        match self {
+            Self::Line(line) => line.put_back(position),
+            Self::Levels(levels) => levels.put_back(position),
+        }
+    }
+
+    /// Messages that were taken never come back.
+    #[inline]
+    pub(super) fn forget(&mut self, run: Run) {
+        if let Self::Levels(levels) = self {
+            levels.forget(run);
+        }
     }
 
     /// Takes over messages from an earlier life of the queue, which ended before `next`: those that were handed out then,
     /// and those that were not. Only for a queue without messages.
-    pub fn restore(&mut self, next: Position, returned: PositionSet, kept: PositionSet) {
-        debug_assert!(self.tail == Position(0) && self.is_empty(), "a queue is restored before it is used");
-        *self = Self { returned, kept, fresh: next, tail: next };
+    pub(super) fn restore(&mut self, next: Position, returned: PositionSet, kept: PositionSet) {
+        match self {
+            Self::Line(line) => line.restore(next, returned, kept),
+            Self::Levels(levels) => levels.restore(next, &returned, &kept),
+        }
     }
 
     /// Removes everything.
-    pub fn clear(&mut self) -> Purged {
-        let first = std::mem::replace(&mut self.fresh, self.tail);
-        let mut older = std::mem::take(&mut self.returned);
-        for (start, end) in std::mem::take(&mut self.kept).ranges() {
-            older.insert_range(start, end);
+    pub(super) fn clear(&mut self) -> Purged {
+        match self {
+            Self::Line(line) => line.clear(),
+            Self::Levels(levels) => levels.clear(),
         }
-        Purged { older, first, end: self.tail }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(ranges: &[(u64, u64)]) -> PositionSet {
-        let mut set = PositionSet::default();
-        for &(start, end) in ranges {
-            set.insert_range(Position(start), Position(end));
-        }
-        set
-    }
-
-    #[test]
-    fn restored_messages_come_in_their_order_and_only_those_handed_out_are_marked() {
-        let mut ready = Ready::default();
-        ready.restore(Position(10), set(&[(1, 3), (6, 7)]), set(&[(0, 1), (3, 5), (8, 9)]));
-        ready.push(2);
-        assert_eq!(ready.len(), 9);
-        let mut seen = Vec::new();
-        while !ready.is_empty() {
-            let (run, again) = ready.pop_run(10);
-            seen.extend((run.first.0..run.end().0).map(|at| (at, again)));
-        }
-        let marked = |at| [1, 2, 6].contains(&at);
-        assert_eq!(seen, [0, 1, 2, 3, 4, 6, 8, 10, 11].map(|at| (at, marked(at))));
-    }
-
-    #[test]
-    fn a_kept_message_that_comes_back_is_marked() {
-        let mut ready = Ready::default();
-        ready.restore(Position(5), PositionSet::default(), set(&[(2, 4)]));
-        let first = ready.pop().unwrap();
-        ready.put_back(first.position);
-        assert_eq!(ready.pop(), Some(Handed { position: Position(2), redelivered: true }));
-        assert_eq!(ready.pop(), Some(Handed { position: Position(3), redelivered: false }));
-    }
-
-    #[test]
-    fn one_is_taken_from_wherever_it_is_and_the_others_keep_their_order_and_mark() {
-        let mut ready = Ready::default();
-        ready.restore(Position(5), set(&[(0, 2)]), set(&[(3, 5)]));
-        ready.push(4);
-        for (position, taken) in
-            [(0, true), (0, false), (2, false), (3, true), (7, true), (7, false), (9, false)]
-        {
-            assert_eq!(ready.take(Position(position)), taken, "{position}");
-        }
-        let mut seen = Vec::new();
-        while let Some(handed) = ready.pop() {
-            seen.push((handed.position.0, handed.redelivered));
-        }
-        assert_eq!(seen, [(1, true), (4, false), (5, false), (6, false), (8, false)]);
-    }
-
-    #[test]
-    fn clearing_takes_the_old_and_the_fresh() {
-        let mut ready = Ready::default();
-        ready.restore(Position(5), set(&[(0, 1)]), set(&[(2, 4)]));
-        ready.push(3);
-        assert_eq!(ready.clear().count(), 6);
-        assert!(ready.is_empty());
     }
 }

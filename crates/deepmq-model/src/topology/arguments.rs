@@ -22,10 +22,11 @@ const DEAD_LETTER_STRATEGY: &str = "x-dead-letter-strategy";
 const MAX_PRIORITY: &str = "x-max-priority";
 const SINGLE_ACTIVE_CONSUMER: &str = "x-single-active-consumer";
 const DELIVERY_LIMIT: &str = "x-delivery-limit";
+const CONSUMER_TIMEOUT: &str = "x-consumer-timeout";
 const DURABILITY: &str = "x-durability";
 
 /// The arguments a redeclaration must agree in.
-pub(super) const COMPARED: [&str; 13] = [
+pub(super) const COMPARED: [&str; 14] = [
     QUEUE_TYPE,
     MESSAGE_TTL,
     EXPIRES,
@@ -38,6 +39,7 @@ pub(super) const COMPARED: [&str; 13] = [
     MAX_PRIORITY,
     SINGLE_ACTIVE_CONSUMER,
     DELIVERY_LIMIT,
+    CONSUMER_TIMEOUT,
     DURABILITY,
 ];
 
@@ -154,6 +156,8 @@ pub struct QueueArguments {
     pub single_active_consumer: bool,
     /// `x-delivery-limit`
     pub delivery_limit: Option<DeliveryLimit>,
+    /// `x-consumer-timeout`: 0 to 10 years; 0 is for ever
+    pub consumer_timeout: Option<Duration>,
     /// `x-durability`: the broker's, if it is not given
     pub durability: Option<DurabilityMode>,
 }
@@ -197,6 +201,7 @@ impl QueueArguments {
             max_priority: reader.read(MAX_PRIORITY, priority)?,
             single_active_consumer: reader.read(SINGLE_ACTIVE_CONSUMER, boolean)?.unwrap_or_default(),
             delivery_limit: reader.read(DELIVERY_LIMIT, delivery_limit)?,
+            consumer_timeout: reader.read(CONSUMER_TIMEOUT, time)?,
             durability: reader.read(DURABILITY, durability)?,
         })
     }

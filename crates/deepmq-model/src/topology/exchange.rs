@@ -128,6 +128,8 @@ impl Exchange {
 #[derive(Debug, Clone)]
 pub(super) struct ExchangeNode {
     pub(super) definition: Exchange,
+    /// The alternate exchange that a policy names, which counts if it was declared without one.
+    pub(super) alternate_by_policy: Option<Name>,
     pub(super) router: Router,
     /// The bindings of which it is the source.
     pub(super) outgoing: Vec<BindingId>,
@@ -174,6 +176,28 @@ impl Topology {
         self.exchanges.get(id).map(|node| &node.definition)
     }
 
+    /// Takes over which alternate exchange policies name for each exchange but the default one.
+    pub fn set_alternates(&mut self, mut by_policy: impl FnMut(&str) -> Option<Name>) {
+        let mut changed = false;
+        for node in self.exchanges.iter_mut().filter(|node| !node.definition.name.is_empty()) {
+            let alternate = by_policy(&node.definition.name);
+            changed |= node.alternate_by_policy != alternate;
+            node.alternate_by_policy = alternate;
+        }
+        if changed {
+            self.changed();
+        }
+    }
+
+    /// As [`Topology::set_alternates`], for one exchange.
+    pub fn set_alternate(&mut self, exchange: &str, by_policy: Option<Name>) {
+        let node = self.exchange_names.get(exchange.as_bytes()).and_then(|id| self.exchanges.get_mut(id));
+        if let Some(node) = node.filter(|node| node.alternate_by_policy != by_policy) {
+            node.alternate_by_policy = by_policy;
+            self.changed();
+        }
+    }
+
     /// All exchanges, the predeclared ones among them.
     pub fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
         self.exchanges.iter().map(|(_, node)| &node.definition)
@@ -214,7 +238,13 @@ impl Topology {
             arguments,
             alternate_exchange,
         };
-        let node = ExchangeNode { definition, router, outgoing: Vec::new(), incoming: Vec::new() };
+        let node = ExchangeNode {
+            definition,
+            alternate_by_policy: None,
+            router,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        };
         let id = self.exchanges.insert(node);
         debug_assert!(name.is_empty() == (ExchangeId(id) == DEFAULT_EXCHANGE));
         self.exchange_names.insert(name, id);

@@ -164,7 +164,8 @@ impl Topology {
             out.add(target);
         });
         if !matched
-            && let Some(alternate) = &node.definition.alternate_exchange
+            && let Some(alternate) =
+                node.definition.alternate_exchange.as_ref().or(node.alternate_by_policy.as_ref())
             && let Some(alternate) = self.exchange_names.get(alternate.as_bytes())
         {
             out.visit(ExchangeId(alternate));

@@ -47,6 +47,10 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.as_ref()?)))
     }

@@ -48,6 +48,15 @@ layer! {
         #[arg(long, value_name = "fsync|os")]
         durability: Option<Confirmed>,
 
+        /// Unacked deliveries a consumer may hold whose client does not say, with basic.qos; 0 for any number [default: 0]
+        #[arg(long, value_name = "N", hide_short_help = true)]
+        default_consumer_prefetch: Option<ShortCount>,
+
+        /// How long a delivery may be unacked before it is given back and its consumer cancelled, where neither
+        /// x-consumer-timeout nor a policy says it; 0s for ever [default: 30min]
+        #[arg(long, value_name = "TIME", hide_short_help = true)]
+        consumer_timeout: Option<Period>,
+
         /// Listen for AMQP 0-9-1 here; port 0 takes any free one, "off" listens not at all [default: 127.0.0.1:5672]
         #[arg(long, value_name = "HOST:PORT|off")]
         amqp: Option<Listen>,

@@ -92,10 +92,12 @@ fn every_default_the_help_names_is_the_default() {
         assert_eq!(config.log, untouched.log);
         assert_eq!(config.broker.durability, untouched.broker.durability);
         assert_eq!(config.broker.product, untouched.broker.product);
+        assert_eq!(config.broker.default_consumer_prefetch, untouched.broker.default_consumer_prefetch);
+        assert_eq!(config.broker.consumer_timeout, untouched.broker.consumer_timeout);
         assert_eq!(config.broker.limits, untouched.broker.limits, "{flag}");
         compared += 1;
     }
-    assert_eq!(compared, 28);
+    assert_eq!(compared, 30);
 }
 
 #[test]

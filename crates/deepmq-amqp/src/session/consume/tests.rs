@@ -58,6 +58,10 @@ impl Subscriber for Gate {
 
     fn deliver(&self, _: ConsumerKey, _: &mut dyn Iterator<Item = Delivery<'_>>) {}
 
+    fn reply(&self, _: u16, _: &MessageRef<'_>) -> bool {
+        false
+    }
+
     fn cancelled(&self, _: ConsumerKey) {}
 
     fn wake(&self) {}

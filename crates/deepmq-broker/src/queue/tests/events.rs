@@ -6,7 +6,7 @@ use deepmq_model::queue::Position;
 
 fn queue_telling(events: &Arc<Events>) -> Arc<Queue> {
     let home = Home::alone(Memory::new(usize::MAX), events.clone());
-    Queue::new(&home, "q".into(), Settings::default(), None)
+    Queue::new(&home, "q".into(), <_>::default(), None)
 }
 
 fn queue_with_events() -> (Arc<Queue>, Arc<Events>) {

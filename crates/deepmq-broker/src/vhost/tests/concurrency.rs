@@ -59,6 +59,10 @@ impl Subscriber for Inbox {
         state.reserved -= state.got.len() - before;
     }
 
+    fn reply(&self, _: u16, _: &MessageRef<'_>) -> bool {
+        false
+    }
+
     fn cancelled(&self, _: ConsumerKey) {}
 
     fn wake(&self) {}

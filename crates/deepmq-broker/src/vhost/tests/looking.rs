@@ -5,7 +5,7 @@ use crate::queue::Fetched;
 use crate::vhost::Publication;
 use bytes::Bytes;
 
-fn publish_to(vhost: &Vhost, exchange: &str, key: &str, body: &'static [u8]) -> Result<usize, RouteError> {
+fn publish_to(vhost: &Vhost, exchange: &str, key: &str, body: &'static [u8]) -> Result<usize, PublishError> {
     let body = Bytes::from_static(body);
     let message = Publication { exchange, routing_key: key, properties: &[0, 0], body };
     vhost.publish(&message).map(|routed| routed.queues)
@@ -43,7 +43,7 @@ fn a_single_message_goes_to_the_queues_of_its_route() {
     assert_eq!(publish_to(&vhost, "", "q", b"short"), Ok(1));
     assert_eq!(publish_to(&vhost, "amq.direct", "k", &[7; 10_000]), Ok(1));
     assert_eq!(publish_to(&vhost, "amq.direct", "other", b""), Ok(0));
-    assert_eq!(publish_to(&vhost, "nowhere", "k", b""), Err(RouteError::NotFound));
+    assert_eq!(publish_to(&vhost, "nowhere", "k", b""), Err(PublishError::Route(RouteError::NotFound)));
     let fetch =
         || queue.fetch(true, |delivery, left| (delivery.message.body.len(), left), &mut Wakes::default());
     assert_eq!(

@@ -151,3 +151,22 @@ proptest! {
         prop_assert!(found.is_none_or(|part| part.len() <= bytes.len()));
     }
 }
+
+#[test]
+fn a_reply_to_is_replaced_where_it_stands() {
+    let properties = |reply_to: Option<&[u8]>| {
+        let mut encoded = Vec::new();
+        Properties {
+            correlation_id: Some(b"c"[..].into()),
+            reply_to: reply_to.map(Text::from),
+            message_id: Some(b"m"[..].into()),
+            ..Properties::default()
+        }
+        .encode(&mut encoded);
+        encoded
+    };
+    let longer = b"a longer one";
+    assert_eq!(with_reply_to(&properties(Some(b"short")), longer), properties(Some(longer)));
+    assert_eq!(with_reply_to(&properties(Some(longer)), b""), properties(Some(b"")));
+    assert_eq!(with_reply_to(&properties(None), longer), properties(None));
+}

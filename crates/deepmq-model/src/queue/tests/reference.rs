@@ -2,11 +2,13 @@
 
 use super::super::*;
 use proptest::prelude::*;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Publish(u64),
+    /// Messages of these priorities.
+    Publish(Vec<Option<u8>>),
     Subscribe(ConsumerSpec),
     /// Which of the consumers there are, by any number.
     Resume(usize),
@@ -26,7 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
         ConsumerSpec { no_ack, exclusive: one == 0, priority, prefetch_count }
     });
     prop_oneof![
-        4 => (0u64..8).prop_map(Step::Publish),
+        4 => prop::collection::vec(prop::option::of(0u8..7), 0..8).prop_map(Step::Publish),
         2 => spec.prop_map(Step::Subscribe),
         3 => any::<usize>().prop_map(Step::Resume),
         1 => any::<usize>().prop_map(Step::Unsubscribe),
@@ -52,14 +54,19 @@ struct Plain {
 /// A message handed out and not settled: to whom, if not by a fetch.
 type Holder = Option<ConsumerId>;
 
+/// A message by its turn: the highest level first, then the oldest.
+type Turn = (Reverse<u8>, u64);
+
 /// The real queue, and beside it what it should hold.
 #[derive(Default)]
 struct Pair {
     queue: Queue<u32>,
+    priorities: Priorities,
     /// The handle of the next consumer, by which it is found.
     next: u32,
     next_position: u64,
-    ready: BTreeSet<u64>,
+    levels: Vec<u8>,
+    ready: BTreeSet<Turn>,
     unacked: BTreeMap<u64, Holder>,
     handed_before: BTreeSet<u64>,
     done: BTreeSet<u64>,
@@ -71,9 +78,21 @@ fn pick<K: Copy, V>(map: &BTreeMap<K, V>, any: usize) -> Option<K> {
 }
 
 impl Pair {
+    fn new(priorities: Priorities) -> Self {
+        Self {
+            queue: Queue::new(Profile { priorities, ..Profile::default() }),
+            priorities,
+            ..Self::default()
+        }
+    }
+
+    fn turn(&self, position: u64) -> Turn {
+        (Reverse(self.levels[usize::try_from(position).unwrap()]), position)
+    }
+
     fn apply(&mut self, step: Step) {
         match step {
-            Step::Publish(count) => self.publish(count),
+            Step::Publish(priorities) => self.publish(&priorities),
             Step::Subscribe(spec) => self.subscribe(spec),
             Step::Resume(any) => {
                 if let Some(handle) = pick(&self.consumers, any) {
@@ -99,10 +118,18 @@ impl Pair {
         self.check();
     }
 
-    fn publish(&mut self, count: u64) {
-        assert_eq!(self.queue.publish(count), Position(self.next_position));
-        self.ready.extend(self.next_position..self.next_position + count);
-        self.next_position += count;
+    fn publish(&mut self, priorities: &[Option<u8>]) {
+        let first = if self.queue.has_priorities() {
+            self.queue.publish_each(priorities.iter().copied())
+        } else {
+            self.queue.publish(priorities.len() as u64)
+        };
+        assert_eq!(first, Position(self.next_position));
+        for &priority in priorities {
+            self.levels.push(self.priorities.level(priority));
+            self.ready.insert(self.turn(self.next_position));
+            self.next_position += 1;
+        }
     }
 
     fn subscribe(&mut self, spec: ConsumerSpec) {
@@ -126,7 +153,7 @@ impl Pair {
 
     /// Takes the first ready message in the plain model; whether it was handed out before.
     fn take(&mut self, position: u64) -> bool {
-        assert_eq!(self.ready.pop_first(), Some(position), "the first ready message goes first");
+        assert_eq!(self.ready.pop_first(), Some(self.turn(position)), "the first ready message goes first");
         !self.handed_before.insert(position)
     }
 
@@ -156,9 +183,9 @@ impl Pair {
         assert!(reserved.values().all(|&left| left == 0), "each reservation is used or given back");
         assert_eq!(assigned, !got.is_empty());
         for per_consumer in got.chunk_by(|a, b| a.2 == b.2) {
-            assert!(per_consumer.is_sorted_by_key(|&(position, ..)| position), "in order per consumer");
+            assert!(per_consumer.is_sorted_by_key(|got| self.turn(got.0)), "in order per consumer");
         }
-        got.sort_unstable();
+        got.sort_unstable_by_key(|got| self.turn(got.0));
         self.check_priorities(&got);
         for (position, again, to, no_ack) in got {
             assert_eq!(self.take(position), again);
@@ -190,7 +217,7 @@ impl Pair {
     fn ack(&mut self, any: usize) {
         let Some(position) = pick(&self.unacked, any) else { return };
         let holder = self.unacked.remove(&position).unwrap();
-        self.queue.complete(holder);
+        self.queue.complete(Position(position), holder);
         self.settled(holder);
         self.done.insert(position);
     }
@@ -200,7 +227,7 @@ impl Pair {
         let holder = self.unacked.remove(&position).unwrap();
         self.queue.requeue(Position(position), holder);
         self.settled(holder);
-        self.ready.insert(position);
+        self.ready.insert(self.turn(position));
     }
 
     fn get(&mut self, no_ack: bool) {
@@ -219,8 +246,9 @@ impl Pair {
         let all: BTreeSet<u64> =
             purged.older.ranges().chain([fresh]).flat_map(|(start, end)| start.0..end.0).collect();
         assert_eq!(purged.count(), all.len() as u64);
-        assert_eq!(all, self.ready);
-        self.done.append(&mut self.ready);
+        let ready: BTreeSet<u64> = std::mem::take(&mut self.ready).into_iter().map(|(_, at)| at).collect();
+        assert_eq!(all, ready);
+        self.done.extend(ready);
     }
 
     fn check(&self) {
@@ -266,9 +294,21 @@ impl Plain {
 proptest! {
     #[test]
     fn a_queue_acts_as_a_plain_one(steps in prop::collection::vec(step(), 0..150)) {
-        let mut pair = Pair::default();
-        steps.into_iter().for_each(|step| pair.apply(step));
-        pair.drain();
-        prop_assert_eq!(pair.done.len() as u64, pair.next_position);
+        run(Priorities::default(), steps);
     }
+
+    #[test]
+    fn a_queue_of_several_priorities_acts_as_a_plain_one(
+        steps in prop::collection::vec(step(), 0..150),
+        (default, max) in (0u8..3, 3u8..6),
+    ) {
+        run(Priorities { default, max }, steps);
+    }
+}
+
+fn run(priorities: Priorities, steps: Vec<Step>) {
+    let mut pair = Pair::new(priorities);
+    steps.into_iter().for_each(|step| pair.apply(step));
+    pair.drain();
+    assert_eq!(pair.done.len() as u64, pair.next_position);
 }

@@ -72,6 +72,7 @@ fn all_known_arguments_are_read() {
         ("x-max-priority", Value::U8(255)),
         ("x-single-active-consumer", Value::Bool(true)),
         ("x-delivery-limit", Value::I32(3)),
+        ("x-consumer-timeout", Value::I32(60_000)),
         ("x-durability", text("os")),
     ]));
     let expected = QueueArguments {
@@ -86,6 +87,7 @@ fn all_known_arguments_are_read() {
         dead_letter_strategy: DeadLetterStrategy::AtLeastOnce,
         max_priority: Some(255),
         single_active_consumer: true,
+        consumer_timeout: Some(Duration::from_mins(1)),
         delivery_limit: Some(DeliveryLimit::Times(3)),
         durability: Some(DurabilityMode::Os),
     };
