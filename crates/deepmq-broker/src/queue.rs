@@ -5,6 +5,7 @@
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
 mod flow;
+mod head;
 mod home;
 mod keeping;
 mod leaving;
@@ -47,8 +48,12 @@ pub struct Counters {
     pub published: u64,
     /// Delivered to consumers, again ones included.
     pub delivered: u64,
+    /// Of those, to consumers that need not acknowledge.
+    pub delivered_no_ack: u64,
     /// Fetched by basic.get and its like.
     pub fetched: u64,
+    /// Of those, without need to acknowledge.
+    pub fetched_no_ack: u64,
     /// Delivered or fetched again.
     pub redelivered: u64,
     /// Acknowledged, by a consumer or by being delivered without need of it.
@@ -57,6 +62,8 @@ pub struct Counters {
     pub requeued: u64,
     /// Dropped or dead-lettered: rejected, purged, or too many.
     pub discarded: u64,
+    /// Lost to damage on disk.
+    pub lost: u64,
 }
 
 /// What a queue holds at one moment.
@@ -337,6 +344,7 @@ impl Queue {
         state.counters.fetched += 1;
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {
+            state.counters.fetched_no_ack += 1;
             state.counters.acked += 1;
             let persistent = state.backlog.complete(handed.position);
             self.note_done(persistent, Run { first: handed.position, count: 1 }, wakes);
@@ -556,6 +564,7 @@ impl Counters {
         for &(run, redelivered) in runs {
             let count = u64::from(run.count);
             self.delivered += count;
+            self.delivered_no_ack += if no_ack { count } else { 0 };
             self.acked += if no_ack { count } else { 0 };
             self.redelivered += if redelivered { count } else { 0 };
         }

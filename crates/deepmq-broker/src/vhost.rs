@@ -5,6 +5,7 @@
 
 mod burial;
 mod draft;
+mod exchange_traffic;
 mod keeping;
 mod looking;
 mod publishing;
@@ -13,11 +14,13 @@ mod settings;
 mod tests;
 
 pub(crate) use draft::Draft;
+pub use exchange_traffic::{ExchangeCounters, ExchangeTraffic};
 pub(crate) use keeping::give_back;
 pub use looking::RunningQueue;
 pub use publishing::{Publication, Routed};
 pub(crate) use settings::VhostSettings;
 
+use exchange_traffic::Traffics;
 use keeping::Keeping;
 
 use crate::connection::ConnectionId;
@@ -49,6 +52,7 @@ pub struct Vhost {
     home: Arc<Home>,
     generation: AtomicU64,
     keeping: Option<Keeping>,
+    traffics: Traffics,
     catalogue: RwLock<Catalogue>,
 }
 
@@ -130,6 +134,7 @@ impl Vhost {
             name,
             events,
             keeping: durable.map(Keeping::new),
+            traffics: Traffics::default(),
             generation: AtomicU64::new(topology.generation()),
             catalogue: RwLock::new(Catalogue {
                 topology,
@@ -379,6 +384,7 @@ impl Vhost {
                 // What became of its messages and consumers is told where they are.
                 Removed::Queue(..) => continue,
                 Removed::Exchange(exchange) => {
+                    self.traffics.forget(&exchange.name);
                     Event::ExchangeDeleted { vhost, exchange: exchange.name.clone() }
                 }
                 Removed::Binding(binding) => Event::BindingDeleted {
@@ -407,6 +413,16 @@ impl Vhost {
     /// Its queues as declared.
     pub fn queue_declarations(&self) -> Vec<model::Queue> {
         self.catalogue.read().topology.queues().map(|(_, queue)| queue.clone()).collect()
+    }
+
+    /// The counters of an exchange, for front-ends to add what they publish. They count nothing once the exchange is deleted.
+    pub fn exchange_counters(&self, exchange: &str) -> Arc<ExchangeCounters> {
+        self.traffics.counters(exchange)
+    }
+
+    /// What passed an exchange since it was declared.
+    pub fn exchange_traffic(&self, exchange: &str) -> ExchangeTraffic {
+        self.traffics.read(exchange)
     }
 
     /// Its exchanges.

@@ -1,11 +1,11 @@
 //! Where a connection's publishes go: routes by exchange and routing key, remembered for one generation of the topology.
 //!
-//! Owns the memory of routes and one bucket per queue, in which a read's messages for that queue are gathered. A route is
-//! only remembered of what the user may publish to. Must not know messages.
+//! Owns the memory of routes, one bucket per queue, in which a read's messages for that queue are gathered, and what passes
+//! each exchange. A route is only remembered of what the user may publish to. Must not know messages.
 
-use super::access::check_publish;
-use deepmq_broker::Vhost;
 use deepmq_broker::queue::Queue;
+use deepmq_broker::vhost::{ExchangeCounters, ExchangeTraffic};
+use deepmq_broker::{Vhost, permits};
 use deepmq_model::Table;
 use deepmq_model::access::{Access, Refused};
 use deepmq_model::topology::{RouteError, RouteSet};
@@ -25,8 +25,14 @@ pub(super) struct Bucket {
     pub(super) bytes: usize,
 }
 
-/// The buckets a route leads to.
-type Route = SmallVec<[u32; 2]>;
+/// Where messages of an address go.
+#[derive(Debug, Clone, Default)]
+struct Route {
+    /// The place of the exchange among those published to.
+    exchange: u32,
+    /// The buckets of the queues.
+    buckets: SmallVec<[u32; 2]>,
+}
 
 /// Routes and buckets.
 #[derive(Debug, Default)]
@@ -42,6 +48,13 @@ pub(super) struct Router {
     bucket_of: HashMap<usize, u32, foldhash::fast::RandomState>,
     /// Buckets with messages.
     filled: Vec<u32>,
+    /// The exchanges published to.
+    exchanges: Vec<Arc<ExchangeCounters>>,
+    exchange_of: HashMap<Box<[u8]>, u32, foldhash::fast::RandomState>,
+    /// Messages that went by the last route, one after the other.
+    run: u64,
+    /// What passed exchanges in this batch before that.
+    passed: SmallVec<[(u32, ExchangeTraffic); 2]>,
     scratch: RouteSet,
     queues: Vec<Arc<Queue>>,
 }
@@ -61,9 +74,11 @@ impl Router {
         debug_assert!(self.filled.is_empty(), "buckets are emptied before they are forgotten");
         self.routes.clear();
         self.last_address.clear();
-        self.last.clear();
+        self.last = Route::default();
         self.buckets.clear();
         self.bucket_of.clear();
+        self.exchanges.clear();
+        self.exchange_of.clear();
         self.generation = 0;
         self.access = None;
     }
@@ -81,7 +96,8 @@ impl Router {
         if address.whole != self.last_address || self.last_address.is_empty() {
             self.find(vhost, address, headers)?;
         }
-        for &index in &self.last {
+        self.run += 1;
+        for &index in &self.last.buckets {
             let Some(bucket) = self.buckets.get_mut(index as usize) else { continue };
             if bucket.messages.is_empty() {
                 self.filled.push(index);
@@ -89,7 +105,7 @@ impl Router {
             bucket.messages.push(message);
             bucket.bytes += bytes;
         }
-        Ok(self.last.len())
+        Ok(self.last.buckets.len())
     }
 
     /// Makes the route of an address the last one.
@@ -99,6 +115,7 @@ impl Router {
         address: &Address<'_>,
         headers: &mut dyn FnMut() -> Option<Table>,
     ) -> Result<(), Unroutable> {
+        self.end_run();
         if let Some(route) = self.routes.get(address.whole) {
             self.last.clone_from(route);
             self.last_address.clear();
@@ -108,7 +125,7 @@ impl Router {
         self.last_address.clear();
         if let Some(access) = &self.access {
             let exchange = String::from_utf8_lossy(address.exchange);
-            check_publish(access, vhost, &exchange, address.routing_key)?;
+            permits::publish(access, vhost, &exchange, address.routing_key)?;
         }
         let mut by_headers = false;
         let mut noting = || {
@@ -123,14 +140,14 @@ impl Router {
             &mut self.scratch,
             &mut self.queues,
         )?;
-        self.last.clear();
+        self.last = Route { exchange: self.exchange(vhost, address.exchange), buckets: SmallVec::new() };
         for queue in self.queues.drain(..) {
             let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);
             let bucket = *self.bucket_of.entry(key(&queue)).or_insert(next);
             if bucket == next {
                 self.buckets.push(Bucket { queue, messages: Vec::new(), bytes: 0 });
             }
-            self.last.push(bucket);
+            self.last.buckets.push(bucket);
         }
         if !by_headers {
             if self.routes.len() >= ROUTES_MAX {
@@ -142,6 +159,41 @@ impl Router {
         Ok(())
     }
 
+    /// The place of an exchange that exists among those published to.
+    fn exchange(&mut self, vhost: &Vhost, name: &[u8]) -> u32 {
+        if let Some(&known) = self.exchange_of.get(name) {
+            return known;
+        }
+        let new = u32::try_from(self.exchanges.len()).unwrap_or(u32::MAX);
+        self.exchanges.push(vhost.exchange_counters(&String::from_utf8_lossy(name)));
+        self.exchange_of.insert(name.into(), new);
+        new
+    }
+
+    /// Notes what went by the last route, before there is another.
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run == 0 {
+            return;
+        }
+        let (exchange, copies) = (self.last.exchange, self.last.buckets.len() as u64);
+        let new = ExchangeTraffic { published_in: run, published_out: run * copies };
+        match self.passed.iter_mut().rev().find(|(known, _)| *known == exchange) {
+            Some((_, sum)) => *sum += new,
+            None => self.passed.push((exchange, new)),
+        }
+    }
+
+    /// Counts the batch at its exchanges. What is drained without was not published.
+    pub(super) fn count_at_exchanges(&mut self) {
+        self.end_run();
+        for (exchange, passed) in self.passed.drain(..) {
+            if let Some(counters) = self.exchanges.get(exchange as usize) {
+                counters.add(passed);
+            }
+        }
+    }
+
     /// Takes each filled bucket in turn, and empties it.
     pub(super) fn drain(&mut self, mut each: impl FnMut(&Bucket)) {
         for index in self.filled.drain(..) {
@@ -150,6 +202,8 @@ impl Router {
             bucket.messages.clear();
             bucket.bytes = 0;
         }
+        self.run = 0;
+        self.passed.clear();
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Owns their names, which boards and alerts rely on. Must not know the format.
 
+use super::latency;
 use super::text::{Kind, Text};
 use crate::api::Api;
 use crate::process::{Disk, Process};
 use crate::resources::overview::Sums;
 use deepmq_broker::traffic::MessageCounts;
+use deepmq_broker::users::Tally;
 use deepmq_broker::vhost::RunningQueue;
 
 use Kind::{Counter, Gauge};
@@ -25,12 +27,15 @@ pub(super) fn write(api: &Api, text: &mut Text) {
     objects(api, &queues, text);
     churn(api, text);
     messages(api, text);
+    latency::write(api, text);
+    logins(api, text);
+    damage(api, &queues, text);
     if queues.len() <= api.config().metrics_queues_max {
         each_queue(&queues, text);
     }
 }
 
-fn identity(api: &Api, text: &mut Text) {
+pub(super) fn identity(api: &Api, text: &mut Text) {
     let config = api.broker().config();
     text.family("rabbitmq_identity_info", Gauge, "Which node and cluster this is.");
     let labels = [("rabbitmq_node", api.node()), ("rabbitmq_cluster", api.node())];
@@ -158,6 +163,34 @@ fn churn(api: &Api, text: &mut Text) {
     for (names, help, value) in counters {
         text.one(names, Counter, help, value);
     }
+}
+
+fn logins(api: &Api, text: &mut Text) {
+    type Read = fn(Tally) -> u64;
+    let protocols = api.broker().users().attempts().by_protocol();
+    let series: [(&str, &str, Read); 3] = [
+        ("rabbitmq_auth_attempts_total", "Logins tried.", |tally| tally.succeeded + tally.failed),
+        ("rabbitmq_auth_attempts_succeeded_total", "Logins that were let in.", |tally| tally.succeeded),
+        ("rabbitmq_auth_attempts_failed_total", "Logins that were refused.", |tally| tally.failed),
+    ];
+    for (name, help, read) in series {
+        text.family(name, Counter, help);
+        protocols
+            .iter()
+            .for_each(|(protocol, tally)| text.sample(name, &[("protocol", protocol)], read(*tally)));
+    }
+}
+
+fn damage(api: &Api, queues: &[RunningQueue], text: &mut Text) {
+    let found = api.broker().durable().map_or(0, |durable| durable.damage().len());
+    text.one(&["deepmq_damage_found"], Gauge, "Damaged places in the data directory at the start.", found);
+    let lost: u64 = queues.iter().map(|queue| queue.running.counters().lost).sum();
+    text.one(
+        &["deepmq_messages_lost"],
+        Gauge,
+        "Messages of all queues that were lost to damage on disk.",
+        lost,
+    );
 }
 
 fn messages(api: &Api, text: &mut Text) {

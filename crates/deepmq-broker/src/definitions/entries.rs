@@ -74,6 +74,9 @@ pub struct VhostMetadata {
     /// As in the entry.
     #[serde(default, deserialize_with = "queue_type", skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<Name>,
+    /// The vhost is not to be deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_from_deletion: Option<bool>,
 }
 
 /// A queue.

@@ -45,6 +45,9 @@ pub struct VhostRecord {
     /// The type of queues that are declared without one: `classic` or `quorum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<Name>,
+    /// It is not deleted before this is taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected_from_deletion: bool,
 }
 
 /// What a user may do in a vhost: patterns of the names to configure, write and read.

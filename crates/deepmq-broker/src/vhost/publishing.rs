@@ -2,7 +2,7 @@
 //!
 //! Owns the order of its effects: route, append, journal. Must not know who publishes; the fast way is a front-end's own.
 
-use super::Vhost;
+use super::{ExchangeTraffic, Vhost};
 use crate::backlog::BatchSize;
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use crate::subscriber::Wakes;
@@ -47,6 +47,8 @@ impl Vhost {
         let (exchange, key) = (message.exchange.as_bytes(), message.routing_key.as_bytes());
         let mut queues = Vec::new();
         self.route(exchange, key, &mut headers, &mut RouteSet::new(), &mut queues)?;
+        let passed = ExchangeTraffic { published_in: 1, published_out: queues.len() as u64 };
+        self.exchange_counters(message.exchange).add(passed);
         let mut address = Vec::with_capacity(2 + exchange.len() + key.len());
         let mut writer = Writer::new(&mut address);
         writer.short(exchange);
