@@ -89,7 +89,8 @@ pub(crate) struct DeleteExchange {
 }
 
 /// The exchanges of a vhost, or one of the default vhost
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 #[schema(title = "ExchangesOrExchange")]
 #[expect(dead_code, reason = "it describes what one of two handlers writes")]
 pub(crate) enum ExchangesOrExchange {

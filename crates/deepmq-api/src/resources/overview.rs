@@ -299,7 +299,8 @@ pub(crate) async fn whoami(caller: Caller) -> Json<WhoAmI> {
 }
 
 /// The broker's version
-#[utoipa::path(get, path = "/version", tag = "overview", responses((status = 200, body = String)))]
+#[utoipa::path(get, path = "/version", tag = "overview",
+    responses((status = 200, body = String, content_type = "application/json")))]
 pub(crate) async fn version(_: Caller, State(api): State<Api>) -> Json<String> {
     Json(api.broker().config().version.to_string())
 }

@@ -23,7 +23,7 @@ use deepmq_broker::vhost::{DeleteIf, RunningQueue};
 use deepmq_broker::{Vhost, permits};
 use deepmq_model::access::Permission;
 use deepmq_model::topology::{QueueSpec, ResourceKind};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// What a queue is to be
@@ -62,7 +62,8 @@ pub(crate) struct QueueAction {
 }
 
 /// The queues of a vhost, or one of the default vhost
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 #[expect(dead_code, reason = "it describes what one of two handlers writes")]
 #[schema(no_recursion)]
 pub(crate) enum QueuesOrQueue {

@@ -20,6 +20,7 @@ mod openapi;
 mod permits;
 mod probes;
 mod queues;
+mod rabbitmq;
 mod rig;
 mod security;
 mod truth;

@@ -2,6 +2,7 @@
 //!
 //! Owns the shapes. The names of fields in JSON are RabbitMQ's. Must not know which values are sound.
 
+use crate::json;
 use deepmq_model::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -102,6 +103,7 @@ pub struct PolicyRecord {
     #[serde(default = "all")]
     pub apply_to: Name,
     /// Its settings.
+    #[serde(deserialize_with = "json::read_object")]
     pub definition: Map<String, Value>,
     /// Of several policies for one queue or exchange, the one with the highest counts.
     #[serde(default)]
