@@ -33,7 +33,7 @@ pub(crate) enum Watched {
 }
 
 /// A queue by its identity: one of the same name later is another. Holds its memory, not its messages.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct QueueKey(Weak<Queue>);
 
 impl From<&Arc<Queue>> for QueueKey {

@@ -27,11 +27,12 @@ pub(super) fn write(api: &Api, text: &mut Text) {
     objects(api, &queues, text);
     churn(api, text);
     messages(api, text);
+    oldest(api, &queues, text);
     latency::write(api, text);
     logins(api, text);
     damage(api, &queues, text);
     if queues.len() <= api.config().metrics_queues_max {
-        each_queue(&queues, text);
+        each_queue(api, &queues, text);
     }
 }
 
@@ -165,6 +166,13 @@ fn churn(api: &Api, text: &mut Text) {
     }
 }
 
+fn oldest(api: &Api, queues: &[RunningQueue], text: &mut Text) {
+    let ages = queues.iter().filter_map(|queue| api.oldest_age(&queue.running));
+    let oldest = ages.max().unwrap_or_default().as_secs_f64();
+    let help = "How old the oldest message of any queue is at least.";
+    text.one(&["deepmq_oldest_message_age_seconds"], Gauge, help, oldest);
+}
+
 fn logins(api: &Api, text: &mut Text) {
     type Read = fn(Tally) -> u64;
     let protocols = api.broker().users().attempts().by_protocol();
@@ -238,7 +246,7 @@ fn by_consumer(counts: &MessageCounts) -> [(&'static str, &'static str, u64); 7]
 }
 
 /// Series of each queue, under names of their own: a sum over one name must not count a message twice.
-fn each_queue(queues: &[RunningQueue], text: &mut Text) {
+fn each_queue(api: &Api, queues: &[RunningQueue], text: &mut Text) {
     type Read = fn(&RunningQueue) -> u64;
     let series: [(&str, Kind, &str, Read); 7] = [
         ("queue_messages_ready", Gauge, "Messages that wait.", |queue| queue.running.depth().ready),
@@ -260,5 +268,12 @@ fn each_queue(queues: &[RunningQueue], text: &mut Text) {
             let labels = [("vhost", &**queue.running.vhost()), ("queue", &*queue.declared.name)];
             text.sample(&name, &labels, read(queue));
         }
+    }
+    let name = "deepmq_queue_oldest_message_age_seconds";
+    text.family(name, Gauge, "How old the oldest message is at least.");
+    for queue in queues {
+        let age = api.oldest_age(&queue.running).unwrap_or_default();
+        let labels = [("vhost", &**queue.running.vhost()), ("queue", &*queue.declared.name)];
+        text.sample(name, &labels, age.as_secs_f64());
     }
 }

@@ -6,6 +6,7 @@
 use super::text::{Kind, Text};
 use crate::api::Api;
 use deepmq_broker::connection::{ChannelInfo, ConnectionInfo};
+use deepmq_broker::queue::{Counters, Depth, Storage};
 use deepmq_broker::traffic::Traffic;
 use deepmq_broker::vhost::{ExchangeTraffic, RunningQueue};
 use deepmq_model::Name;
@@ -68,6 +69,30 @@ impl Writer<'_> {
     }
 }
 
+/// A queue as it was at one moment, and how old its oldest message is at least.
+struct QueueOf {
+    vhost: Name,
+    name: Name,
+    depth: Depth,
+    counters: Counters,
+    storage: Storage,
+    age_seconds: u64,
+}
+
+impl QueueOf {
+    fn new(api: &Api, queue: &RunningQueue) -> Self {
+        let running = &queue.running;
+        Self {
+            vhost: running.vhost().clone(),
+            name: running.name().clone(),
+            depth: running.depth(),
+            counters: running.counters(),
+            storage: running.storage(),
+            age_seconds: api.oldest_age(running).unwrap_or_default().as_secs(),
+        }
+    }
+}
+
 /// An exchange, and what passed it.
 struct ExchangeOf {
     vhost: Name,
@@ -87,7 +112,8 @@ pub(super) fn write(api: &Api, prefix: &str, wanted: &Wanted, text: &mut Text) {
     let mut vhosts = api.broker().vhosts();
     vhosts.retain(|vhost| wanted.has_vhost(vhost.name()));
     let mut writer = Writer { prefix, text };
-    queues(&vhosts.iter().flat_map(|vhost| vhost.declared_queues()).collect::<Vec<_>>(), wanted, &mut writer);
+    let all = vhosts.iter().flat_map(|vhost| vhost.declared_queues());
+    queues(&all.map(|queue| QueueOf::new(api, &queue)).collect::<Vec<_>>(), wanted, &mut writer);
     if wanted.has_family("exchange_metrics") {
         exchanges(&vhosts, &mut writer);
     }
@@ -105,64 +131,55 @@ pub(super) fn write(api: &Api, prefix: &str, wanted: &Wanted, text: &mut Text) {
     }
 }
 
-fn queues(queues: &[RunningQueue], wanted: &Wanted, writer: &mut Writer<'_>) {
-    let labels = |queue: &RunningQueue| {
-        vec![("vhost", queue.running.vhost().to_string()), ("queue", queue.declared.name.to_string())]
-    };
-    let depth: [Series<RunningQueue>; 3] = [
-        Series("queue_messages_ready", Gauge, "Messages that wait.", |queue| queue.running.depth().ready),
-        Series("queue_messages_unacked", Gauge, "Delivered and not settled.", |queue| {
-            queue.running.depth().unacked
-        }),
-        Series("queue_messages", Gauge, "Both together.", |queue| {
-            let depth = queue.running.depth();
-            depth.ready + depth.unacked
-        }),
-    ];
-    let consumers: [Series<RunningQueue>; 1] =
-        [Series("queue_consumers", Gauge, "Consumers.", |queue| queue.running.depth().consumers as u64)];
-    let storage: [Series<RunningQueue>; 4] = [
-        Series("queue_messages_ram_bytes", Gauge, "Memory of the messages.", |queue| {
-            queue.running.depth().bytes as u64
-        }),
-        Series("queue_messages_paged_out", Gauge, "Messages on disk alone.", |queue| {
-            queue.running.storage().paged_out_messages
-        }),
-        Series("queue_disk_bytes", Gauge, "Bytes of its segments.", |queue| {
-            queue.running.storage().segment_bytes
-        }),
-        Series("queue_messages_lost", Gauge, "Lost to damage on disk.", |queue| {
-            queue.running.counters().lost
-        }),
-    ];
-    let traffic: [Series<RunningQueue>; 7] = [
-        Series("queue_messages_published_total", Counter, "Messages taken.", |queue| {
-            queue.running.counters().published
-        }),
-        Series("queue_messages_delivered_total", Counter, "To consumers that do not acknowledge.", |queue| {
-            queue.running.counters().delivered_no_ack
-        }),
-        Series("queue_messages_delivered_ack_total", Counter, "To consumers that acknowledge.", |queue| {
-            queue.running.counters().delivered - queue.running.counters().delivered_no_ack
-        }),
-        Series("queue_get_total", Counter, "Fetched without acknowledgement.", |queue| {
-            queue.running.counters().fetched_no_ack
-        }),
-        Series("queue_get_ack_total", Counter, "Fetched, to be acknowledged.", |queue| {
-            queue.running.counters().fetched - queue.running.counters().fetched_no_ack
-        }),
-        Series("queue_messages_redelivered_total", Counter, "Handed out again.", |queue| {
-            queue.running.counters().redelivered
-        }),
-        Series("queue_messages_acked_total", Counter, "Acknowledged.", |queue| {
-            queue.running.counters().acked
-        }),
-    ];
-    let families: [(&str, &[Series<RunningQueue>]); 4] = [
-        ("queue_coarse_metrics", &depth),
-        ("queue_consumer_count", &consumers),
-        ("queue_metrics", &storage),
-        ("queue_delivery_metrics", &traffic),
+const DEPTH: [Series<QueueOf>; 3] = [
+    Series("queue_messages_ready", Gauge, "Messages that wait.", |queue| queue.depth.ready),
+    Series("queue_messages_unacked", Gauge, "Delivered and not settled.", |queue| queue.depth.unacked),
+    Series("queue_messages", Gauge, "Both together.", |queue| queue.depth.ready + queue.depth.unacked),
+];
+
+const CONSUMERS: [Series<QueueOf>; 1] =
+    [Series("queue_consumers", Gauge, "Consumers.", |queue| queue.depth.consumers as u64)];
+
+const STORAGE: [Series<QueueOf>; 5] = [
+    Series("queue_oldest_message_age_seconds", Gauge, "How old its oldest message is at least.", |queue| {
+        queue.age_seconds
+    }),
+    Series("queue_messages_ram_bytes", Gauge, "Memory of the messages.", |queue| queue.depth.bytes as u64),
+    Series("queue_messages_paged_out", Gauge, "Messages on disk alone.", |queue| {
+        queue.storage.paged_out_messages
+    }),
+    Series("queue_disk_bytes", Gauge, "Bytes of its segments.", |queue| queue.storage.segment_bytes),
+    Series("queue_messages_lost", Gauge, "Lost to damage on disk.", |queue| queue.counters.lost),
+];
+
+const TRAFFIC: [Series<QueueOf>; 7] = [
+    Series("queue_messages_published_total", Counter, "Messages taken.", |queue| queue.counters.published),
+    Series("queue_messages_delivered_total", Counter, "To consumers that do not acknowledge.", |queue| {
+        queue.counters.delivered_no_ack
+    }),
+    Series("queue_messages_delivered_ack_total", Counter, "To consumers that acknowledge.", |queue| {
+        queue.counters.delivered - queue.counters.delivered_no_ack
+    }),
+    Series("queue_get_total", Counter, "Fetched without acknowledgement.", |queue| {
+        queue.counters.fetched_no_ack
+    }),
+    Series("queue_get_ack_total", Counter, "Fetched, to be acknowledged.", |queue| {
+        queue.counters.fetched - queue.counters.fetched_no_ack
+    }),
+    Series("queue_messages_redelivered_total", Counter, "Handed out again.", |queue| {
+        queue.counters.redelivered
+    }),
+    Series("queue_messages_acked_total", Counter, "Acknowledged.", |queue| queue.counters.acked),
+];
+
+fn queues(queues: &[QueueOf], wanted: &Wanted, writer: &mut Writer<'_>) {
+    let labels =
+        |queue: &QueueOf| vec![("vhost", queue.vhost.to_string()), ("queue", queue.name.to_string())];
+    let families: [(&str, &[Series<QueueOf>]); 4] = [
+        ("queue_coarse_metrics", &DEPTH),
+        ("queue_consumer_count", &CONSUMERS),
+        ("queue_metrics", &STORAGE),
+        ("queue_delivery_metrics", &TRAFFIC),
     ];
     for (family, series) in families.iter().filter(|(family, _)| wanted.has_family(family)) {
         writer.write(family, queues, labels, series);

@@ -1,12 +1,13 @@
 //! What is shown is what is so.
 
 use crate::rig::Rig;
-use deepmq_storage::seam::SimDisk;
+use deepmq_storage::seam::{SimClock, SimDisk};
 use deepmq_storage::{Durability, Seam};
 use deepmq_testkit::until;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The number of EIO.
 const INPUT_OUTPUT_ERROR: i32 = 5;
@@ -165,4 +166,26 @@ async fn logins_are_counted_by_protocol_and_source_until_somebody_resets_that() 
     assert_eq!(rig.delete(&path).await.status, 204);
     assert_eq!(rig.json(&path).await.as_array().unwrap().len(), 1, "the request itself");
     assert_eq!(rig.get("/auth/attempts/other").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_oldest_message_ages_from_look_to_look_until_it_is_gone() {
+    let clock = Arc::new(SimClock::new());
+    let seam = Seam { clock: clock.clone(), ..Seam::real() };
+    let rig = Rig::start_on(seam, |_| {}, |_| {}).await;
+    rig.put("/queues/%2F/q", json!({})).await;
+    let age = async || rig.json("/queues/%2F/q").await["oldest_message_age"].as_f64().map(f64::round);
+    assert_eq!(age().await, None);
+    let message = json!({"routing_key": "q", "payload": "m"});
+    rig.post("/exchanges/%2F/amq.default/publish", message.clone()).await;
+    assert_eq!(age().await, Some(0.0));
+    clock.advance(Duration::from_secs(15));
+    rig.post("/exchanges/%2F/amq.default/publish", message).await;
+    assert_eq!(age().await, Some(15.0));
+    clock.advance(Duration::from_secs(15));
+    let take = json!({"count": 1, "ackmode": "ack_requeue_false"});
+    rig.post("/queues/%2F/q/get", take.clone()).await;
+    assert_eq!(age().await, Some(15.0), "of the second");
+    rig.post("/queues/%2F/q/get", take).await;
+    assert_eq!(age().await, None);
 }

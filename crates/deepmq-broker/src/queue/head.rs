@@ -4,8 +4,15 @@
 
 use super::Queue;
 use deepmq_model::message::properties::Properties;
+use deepmq_model::queue::Position;
 
 impl Queue {
+    /// The places of the oldest message that is not settled, and of the next to come; none if there is no message.
+    pub fn span(&self) -> Option<(Position, Position)> {
+        let state = self.state.lock();
+        Some((state.backlog.first_live_but(|_| false)?, state.model.next()))
+    }
+
     /// What the publisher of the first ready message said its time was, in seconds since 1970 (the property `timestamp`); none
     /// if it said nothing, or the message is not in memory.
     pub fn head_timestamp(&self) -> Option<u64> {

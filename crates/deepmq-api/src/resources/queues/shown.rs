@@ -68,6 +68,8 @@ pub(crate) struct Queue {
     oldest_unacked_pins_segment: bool,
     /// Messages that were lost to damage on disk
     messages_lost: u64,
+    /// How old its oldest message is at least, in seconds: since somebody first looked and found it; null without a message
+    oldest_message_age: Option<f64>,
     /// What the first ready message says its time is (its property `timestamp`), in seconds since 1970; null if it does not
     /// say, or is on disk alone
     head_message_timestamp: Option<u64>,
@@ -153,6 +155,7 @@ pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
         oldest_unacked_position: storage.oldest_unacked.map(|position| position.0),
         oldest_unacked_pins_segment: storage.oldest_unacked_is_stored,
         messages_lost: counters.lost,
+        oldest_message_age: api.oldest_age(running).map(|age| age.as_secs_f64()),
         head_message_timestamp: running.head_timestamp(),
         consumers: depth.consumers,
         consumer_capacity: capacity,
