@@ -257,4 +257,6 @@ async fn what_is_damaged_on_disk_is_left_out_and_the_rest_is_delivered_in_order(
     assert!(got.is_sorted_by(|one, next| one < next));
     assert!(got.len() < MESSAGES && got.len() > MESSAGES / 2, "{} of {MESSAGES}", got.len());
     assert_eq!(broker.depth("q").unacked, got.len() as u64, "nothing lost is held by a consumer");
+    let lost = broker.queue("q").unwrap().counters().lost;
+    assert_eq!(lost, (MESSAGES - got.len()) as u64, "and the queue says how much that was");
 }

@@ -2,10 +2,12 @@
 //!
 //! Owns the state of the front-end, which is little: what was sampled, and who failed to log in. Must not know HTTP.
 
+use crate::ages::{Ages, Span};
 use crate::auth::LoginGuard;
 use crate::config::ApiConfig;
 use crate::rates::Rates;
 use deepmq_broker::Broker;
+use deepmq_broker::queue::Queue;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,7 @@ struct Inner {
     guard: LoginGuard,
     slow_logins: Semaphore,
     rates: Rates,
+    ages: Ages,
 }
 
 impl Api {
@@ -29,7 +32,8 @@ impl Api {
     pub fn new(broker: Broker, config: ApiConfig) -> Self {
         let guard = LoginGuard::new(config.failed_logins_max);
         let slow_logins = Semaphore::new(broker.limits().slow_logins_max);
-        Self(Arc::new(Inner { broker, config, guard, slow_logins, rates: Rates::default() }))
+        let (rates, ages) = (Rates::default(), Ages::default());
+        Self(Arc::new(Inner { broker, config, guard, slow_logins, rates, ages }))
     }
 
     pub(crate) fn broker(&self) -> &Broker {
@@ -51,6 +55,12 @@ impl Api {
 
     pub(crate) fn rates(&self) -> &Rates {
         &self.0.rates
+    }
+
+    /// The least age of a queue's oldest message; none if it has none.
+    pub(crate) fn oldest_age(&self, queue: &Arc<Queue>) -> Option<Duration> {
+        let span = queue.span().map(|(oldest, next)| Span { oldest: oldest.0, next: next.0 });
+        self.0.ages.look(queue.into(), span, self.now())
     }
 
     /// The name of this node.

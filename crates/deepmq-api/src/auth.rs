@@ -18,16 +18,19 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use basic::Credentials;
-use deepmq_broker::users::User;
+use deepmq_broker::users::{Secret, Source, User};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 /// Where health checks are, as seen below `/api`.
 const PROBES: &str = "/health/checks/";
+/// Where one logs in by form.
+const LOGIN: &str = "/login";
 
 /// Lets a request pass if it says who asks, and puts the [`Caller`] into it.
 pub(crate) async fn authenticate(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    if api.config().open_probes && is_probe(&request) {
+    // A login by form says in its body who asks.
+    if is_login(&request) || (api.config().open_probes && is_probe(&request)) {
         return next.run(request).await;
     }
     let login = match asked_by(&request) {
@@ -43,6 +46,10 @@ pub(crate) async fn authenticate(State(api): State<Api>, mut request: Request, n
     }
 }
 
+fn is_login(request: &Request) -> bool {
+    request.method() == Method::POST && request.uri().path() == LOGIN
+}
+
 fn is_probe(request: &Request) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path().starts_with(PROBES)
 }
@@ -54,6 +61,16 @@ fn asked_by(request: &Request) -> Result<(Credentials, Peer), ApiError> {
     let header = header.ok_or_else(|| ApiError::unknown_caller(true))?;
     let credentials = Credentials::read(header.as_bytes()).ok_or_else(|| ApiError::unknown_caller(false))?;
     Ok((credentials, peer))
+}
+
+/// Lets in who gives a name and a password in another way than the header.
+pub(crate) async fn login_by_form(
+    api: &Api,
+    user: String,
+    password: Vec<u8>,
+    peer: Peer,
+) -> Result<Arc<User>, ApiError> {
+    login(api, Credentials { user, password: Secret::new(password) }, peer).await
 }
 
 async fn login(api: &Api, credentials: Credentials, peer: Peer) -> Result<Arc<User>, ApiError> {
@@ -70,6 +87,7 @@ async fn verify(api: &Api, credentials: Credentials, peer: Peer) -> Result<Arc<U
     let Credentials { user: name, password } = credentials;
     let users = api.broker().users();
     if let Some(user) = users.authenticate_fast(&name, password.expose(), peer.is_loopback()) {
+        note_attempt(api, peer, &name, true);
         return Ok(user);
     }
     if !api.guard().admits(peer.ip(), api.now()) {
@@ -84,8 +102,12 @@ async fn verify(api: &Api, credentials: Credentials, peer: Peer) -> Result<Arc<U
         spawn_blocking(move || broker.users().authenticate_slow(&asked, password.expose(), loopback)).await;
     drop(permit);
     match verdict {
-        Ok(Ok(user)) => Ok(user),
+        Ok(Ok(user)) => {
+            note_attempt(api, peer, &name, true);
+            Ok(user)
+        }
         Ok(Err(error)) => {
+            note_attempt(api, peer, &name, false);
             api.guard().failed(peer.ip(), api.now());
             tracing::warn!(peer = %peer.0, user = name, %error, "login refused");
             Err(ApiError::unknown_caller(false))
@@ -95,4 +117,9 @@ async fn verify(api: &Api, credentials: Credentials, peer: Peer) -> Result<Arc<U
             Err(ApiError::unavailable("the password could not be verified"))
         }
     }
+}
+
+fn note_attempt(api: &Api, peer: Peer, user: &str, succeeded: bool) {
+    let source = Source { protocol: "http", address: peer.ip(), user: user.into() };
+    api.broker().users().attempts().note(source, succeeded);
 }

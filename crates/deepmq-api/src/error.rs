@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use deepmq_broker::queue::DeleteRefused;
 use deepmq_broker::registry::RegistryError;
 use deepmq_broker::vhost::{DeleteError, PublishError};
+use deepmq_model::access::Refused;
 use deepmq_model::topology::{RouteError, TopologyError};
 use deepmq_storage::StorageFailure;
 use serde::Serialize;
@@ -97,6 +98,12 @@ impl From<TopologyError> for ApiError {
     }
 }
 
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        Self::not_authorized(format!("ACCESS_REFUSED - {refused}"))
+    }
+}
+
 impl From<DeleteError> for ApiError {
     fn from(error: DeleteError) -> Self {
         match error {
@@ -131,6 +138,9 @@ impl From<RegistryError> for ApiError {
     fn from(error: RegistryError) -> Self {
         match error {
             RegistryError::NotFound { .. } => Self::not_found(),
+            RegistryError::Protected { .. } => {
+                Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", error.to_string())
+            }
             _ => Self::bad_request(error.to_string()),
         }
     }

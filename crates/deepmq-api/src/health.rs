@@ -61,22 +61,46 @@ pub(crate) async fn local_alarms(state: State<Api>) -> Response {
     alarms(state).await
 }
 
-/// All vhosts run
-#[utoipa::path(get, path = "/health/checks/virtual-hosts", tag = "health", responses((status = 200, body = Health)))]
-pub(crate) async fn vhosts() -> Response {
-    ok()
+/// Why the data directory is of no use any more, if that is so.
+fn storage_failed(api: &Api) -> Option<Response> {
+    let failure = api.broker().storage_failure()?;
+    Some(failed(&format!("the data directory has failed: {failure}"), json!({})))
 }
 
-/// The node serves
-#[utoipa::path(get, path = "/health/checks/is-in-service", tag = "health", responses((status = 200, body = Health)))]
-pub(crate) async fn in_service() -> Response {
-    ok()
+/// All vhosts run, and what is durable in them can be written
+#[utoipa::path(get, path = "/health/checks/virtual-hosts", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn vhosts(State(api): State<Api>) -> Response {
+    let (broker, failure) = (api.broker(), api.broker().storage_failure());
+    let vhosts = broker.list_vhosts().into_iter().map(|vhost| vhost.name);
+    let down: Vec<_> = vhosts.filter(|name| failure.is_some() || broker.vhost(name).is_none()).collect();
+    if down.is_empty() {
+        return ok();
+    }
+    failed("Some virtual hosts are down", json!({ "virtual-hosts": down }))
 }
 
-/// The node is ready for clients: it listens, and is below its limit of connections
+/// The node serves: it is not being stopped, and its data directory works
+#[utoipa::path(get, path = "/health/checks/is-in-service", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn in_service(State(api): State<Api>) -> Response {
+    out_of_service(&api).unwrap_or_else(ok)
+}
+
+fn out_of_service(api: &Api) -> Option<Response> {
+    if api.broker().is_stopping() {
+        return Some(failed("this node is being stopped", json!({})));
+    }
+    storage_failed(api)
+}
+
+/// The node is ready for clients: it serves, listens, and is below its limit of connections
 #[utoipa::path(get, path = "/health/checks/ready-to-serve-clients", tag = "health",
     responses((status = 200, body = Health), (status = 503, body = Health)))]
 pub(crate) async fn ready(state: State<Api>) -> Response {
+    if let Some(out) = out_of_service(&state) {
+        return out;
+    }
     if state.amqp_address().is_none() {
         return failed("no listener for clients is on", json!({}));
     }
@@ -101,25 +125,25 @@ pub(crate) async fn cluster_size() -> Response {
     ok()
 }
 
-/// No queue needs this node for its majority: each has one member
+/// No queue would lose its majority with this node: always so, as RabbitMQ has it of a node that is alone
 #[utoipa::path(get, path = "/health/checks/node-is-quorum-critical", tag = "health",
     responses((status = 200, body = Health)))]
 pub(crate) async fn quorum_critical() -> Response {
     ok()
 }
 
-/// The topology was read
+/// The topology was read, and changes of it can be written
 #[utoipa::path(get, path = "/health/checks/metadata-store/initialized", tag = "health",
-    responses((status = 200, body = Health)))]
-pub(crate) async fn store_initialized() -> Response {
-    ok()
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn store_initialized(State(api): State<Api>) -> Response {
+    storage_failed(&api).unwrap_or_else(ok)
 }
 
-/// The topology was read, with what it holds
+/// The same: a broker that has not read its topology does not listen
 #[utoipa::path(get, path = "/health/checks/metadata-store/initialized/with-data", tag = "health",
-    responses((status = 200, body = Health)))]
-pub(crate) async fn store_with_data() -> Response {
-    ok()
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn store_with_data(state: State<Api>) -> Response {
+    store_initialized(state).await
 }
 
 /// Something listens on a port
@@ -165,21 +189,30 @@ pub(crate) async fn certificates(At((within, unit)): At<(String, String)>) -> Ap
     Ok(ok())
 }
 
-/// All queues of a name pattern have a leader: this node
+/// All quorum queues of a name pattern have a leader: this node, if it serves
 #[utoipa::path(get,
     path = "/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}",
-    tag = "health", responses((status = 200, body = Health)))]
-pub(crate) async fn leaders(At(_): At<(String, String)>) -> Response {
-    ok()
+    tag = "health", responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn leaders(State(api): State<Api>, At(_): At<(String, String)>) -> Response {
+    out_of_service(&api).unwrap_or_else(ok)
+}
+
+/// The same, of all vhosts
+#[utoipa::path(get,
+    path = "/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}",
+    tag = "health", responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn all_leaders(State(api): State<Api>, At(_): At<String>) -> Response {
+    out_of_service(&api).unwrap_or_else(ok)
 }
 
 /// A vhost works. Publishes nothing; RabbitMQ's does not any more either
-#[utoipa::path(get, path = "/aliveness-test/{vhost}", tag = "health", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/aliveness-test/{vhost}", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
 pub(crate) async fn aliveness(
     caller: Caller,
     State(api): State<Api>,
     At(vhost): At<String>,
 ) -> ApiResult<Response> {
     caller.see(&api, &vhost)?;
-    Ok(ok())
+    Ok(storage_failed(&api).unwrap_or_else(ok))
 }

@@ -11,6 +11,7 @@
     reason = "the macro that describes handlers writes the types of queries in full"
 )]
 
+mod ages;
 mod api;
 mod arguments;
 mod auth;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use utoipa::ToSchema;
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, ArrayItems, ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Info, OpenApi, PathItem, RefOr, Required, ResponseBuilder};
 
@@ -63,6 +63,7 @@ fn add_common_parts(described: &mut OpenApi) {
     }
     for (path, item) in &mut described.paths.paths {
         for (method, operation) in operations(item) {
+            inline_answers(operation).for_each(require_nothing);
             name_path_parts(path, operation);
             operation.operation_id = Some(operation_id(path, &method));
             for (status, description) in REFUSALS {
@@ -134,13 +135,41 @@ fn bodies_asked_for(described: &mut OpenApi) -> Vec<String> {
     names.collect()
 }
 
+/// An answer that may lack any field. Without them several alternatives can fit, and so one of them is enough.
 fn require_nothing(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
-        Schema::Object(object) => object.required.clear(),
+        Schema::Object(object) => {
+            object.required.clear();
+            object.properties.values_mut().for_each(require_nothing);
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                require_nothing(items);
+            }
+        }
         Schema::AllOf(all) => all.items.iter_mut().for_each(require_nothing),
-        Schema::OneOf(one) => one.items.iter_mut().for_each(require_nothing),
         Schema::AnyOf(any) => any.items.iter_mut().for_each(require_nothing),
+        Schema::OneOf(one) => {
+            one.items.iter_mut().for_each(require_nothing);
+            let any = AnyOfBuilder::new().description(one.description.take());
+            let any = std::mem::take(&mut one.items).into_iter().fold(any, AnyOfBuilder::item);
+            *schema = Schema::AnyOf(any.build());
+        }
         _ => {}
     }
+}
+
+/// The schemas that stand in the answers themselves.
+fn inline_answers(operation: &mut Operation) -> impl Iterator<Item = &mut RefOr<Schema>> {
+    let responses = operation.responses.responses.values_mut();
+    let responses = responses.filter_map(|response| match response {
+        RefOr::T(response) => Some(response),
+        RefOr::Ref(_) => None,
+    });
+    let contents = responses.flat_map(|response| response.content.values_mut());
+    contents.filter_map(|content| match content {
+        RefOr::T(content) => content.schema.as_mut(),
+        RefOr::Ref(_) => None,
+    })
 }

@@ -28,10 +28,12 @@ pub(crate) enum Watched {
     Channel(ConnectionId, u16),
     Queue(QueueKey),
     Depth(QueueKey),
+    /// By vhost and name.
+    Exchange(Name, Name),
 }
 
 /// A queue by its identity: one of the same name later is another. Holds its memory, not its messages.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct QueueKey(Weak<Queue>);
 
 impl From<&Arc<Queue>> for QueueKey {
@@ -95,6 +97,11 @@ struct State {
 pub(crate) struct Rates(Mutex<State>);
 
 impl Rates {
+    /// Forgets all samples.
+    pub(crate) fn forget(&self) {
+        self.0.lock().samples.clear();
+    }
+
     /// Samples counters, and tells how fast they grew since they were sampled before; at first, not at all.
     pub(crate) fn sample(&self, watched: Watched, counters: Counters, now: Duration) -> Rated {
         let mut state = self.0.lock();

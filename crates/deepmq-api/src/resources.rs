@@ -2,6 +2,7 @@
 //!
 //! Owns what the nouns share: names in paths. The paths themselves stand at the handlers.
 
+pub(crate) mod attempts;
 pub(crate) mod bindings;
 pub(crate) mod channels;
 pub(crate) mod connections;
@@ -11,6 +12,7 @@ mod edits;
 pub(crate) mod exchanges;
 pub(crate) mod features;
 pub(crate) mod limits;
+pub(crate) mod login;
 pub(crate) mod messages;
 pub(crate) mod nodes;
 pub(crate) mod overview;
@@ -18,6 +20,7 @@ pub(crate) mod parameters;
 pub(crate) mod permissions;
 pub(crate) mod policies;
 pub(crate) mod queues;
+pub(crate) mod statistics;
 pub(crate) mod topology;
 pub(crate) mod users;
 pub(crate) mod vhosts;

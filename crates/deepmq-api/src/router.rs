@@ -11,8 +11,9 @@ use crate::metrics;
 use crate::openapi;
 use crate::request_id;
 use crate::resources::{
-    bindings, channels, connections, consumers, definitions, exchanges, features, limits, messages, nodes,
-    overview, parameters, permissions, policies, queues, topology, users, vhosts,
+    attempts, bindings, channels, connections, consumers, definitions, exchanges, features, limits, login,
+    messages, nodes, overview, parameters, permissions, policies, queues, statistics, topology, users,
+    vhosts,
 };
 use axum::Router;
 use axum::http::StatusCode;
@@ -31,15 +32,11 @@ pub(crate) fn whole(api: &Api) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(api.clone(), authenticate))
         .with_state(api.clone());
-    let metrics = Router::new()
-        .route("/metrics", get(metrics::guarded))
-        .layer(from_fn_with_state(api.clone(), authenticate))
-        .with_state(api.clone());
     let swagger = SwaggerUi::new("/swagger").config(Config::from("/api/openapi.json"));
     Router::new()
         .route("/api/openapi.json", get(async || openapi::response()))
         .nest("/api", resources)
-        .merge(metrics)
+        .merge(metrics::guarded(api))
         .merge(swagger)
         .fallback(async || ApiError::not_found())
         .layer(from_fn(request_id::number))
@@ -68,6 +65,8 @@ fn accounts() -> OpenApiRouter<Api> {
         .routes(routes!(users::bulk_delete))
         .routes(routes!(users::get, users::put, users::delete))
         .routes(routes!(users::hash_password))
+        .routes(routes!(attempts::list, attempts::reset))
+        .routes(routes!(attempts::list_sources, attempts::reset_sources))
         .routes(routes!(permissions::list))
         .routes(routes!(permissions::list_of_vhost))
         .routes(routes!(permissions::list_of_user))
@@ -97,6 +96,7 @@ fn settings() -> OpenApiRouter<Api> {
         .routes(routes!(parameters::list_global))
         .routes(routes!(parameters::get_global, parameters::put_global, parameters::delete_global))
         .routes(routes!(definitions::export, definitions::import))
+        .routes(routes!(definitions::export_all, definitions::import_all))
         .routes(routes!(definitions::export_vhost, definitions::import_vhost))
         .routes(routes!(limits::list_vhosts))
         .routes(routes!(limits::get_vhost))
@@ -107,6 +107,9 @@ fn broker() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(overview::overview))
         .routes(routes!(overview::whoami))
+        .routes(routes!(login::login))
+        .routes(routes!(statistics::reset))
+        .routes(routes!(statistics::reset_node))
         .routes(routes!(overview::version))
         .routes(routes!(overview::extensions))
         .routes(routes!(overview::cluster_name, overview::put_cluster_name))
@@ -114,15 +117,16 @@ fn broker() -> OpenApiRouter<Api> {
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::get))
         .routes(routes!(nodes::memory))
+        .routes(routes!(nodes::memory_relative))
         .routes(routes!(vhosts::list_all))
         .routes(routes!(vhosts::get, vhosts::put, vhosts::delete))
+        .routes(routes!(vhosts::protect, vhosts::unprotect))
         .routes(routes!(vhosts::start))
         .routes(routes!(features::flags))
         .routes(routes!(features::enable_flag))
         .routes(routes!(features::deprecated))
         .routes(routes!(features::deprecated_used))
         .routes(routes!(features::rebalance))
-        .routes(routes!(features::attempts))
         .routes(routes!(features::oauth))
 }
 
@@ -149,6 +153,7 @@ fn topology_resources() -> OpenApiRouter<Api> {
         .routes(routes!(messages::publish))
         .routes(routes!(queues::list_all))
         .routes(routes!(queues::list_detailed))
+        .routes(routes!(queues::list_of_user))
         .routes(routes!(queues::list_of_vhost, queues::put_default, queues::delete_default))
         .routes(routes!(queues::get, queues::put, queues::delete))
         .routes(routes!(queues::purge))
@@ -185,5 +190,6 @@ fn health_checks() -> OpenApiRouter<Api> {
         .routes(routes!(health::protocol_listener))
         .routes(routes!(health::certificates))
         .routes(routes!(health::leaders))
+        .routes(routes!(health::all_leaders))
         .routes(routes!(health::aliveness))
 }

@@ -98,12 +98,14 @@ fn counters(counts: &MessageCounts) -> Counters {
     ]
 }
 
-/// What a queue counted, by the same names. It does not tell deliveries apart by whether they are acknowledged.
+/// What a queue counted, by the same names.
 pub(crate) fn of_queue(counters: &QueueCounters) -> MessageCounts {
     MessageCounts {
         published: counters.published,
-        delivered: counters.delivered,
-        fetched: counters.fetched,
+        delivered: counters.delivered - counters.delivered_no_ack,
+        delivered_no_ack: counters.delivered_no_ack,
+        fetched: counters.fetched - counters.fetched_no_ack,
+        fetched_no_ack: counters.fetched_no_ack,
         redelivered: counters.redelivered,
         acked: counters.acked,
         ..MessageCounts::default()

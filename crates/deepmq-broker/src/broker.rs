@@ -27,7 +27,7 @@ use crate::memory::Memory;
 use crate::queue::Queue;
 use crate::registry::{Edit, PermissionRecord, Registry, RegistryError, State, UserRecord, VhostRecord};
 use crate::timers::{TimerThread, Timers};
-use crate::traffic::Traffic;
+use crate::traffic::{MessageCounts, Traffic};
 use crate::users::{UserSpec, Users, VhostAccess};
 use crate::vhost::{Vhost, give_back};
 use deepmq_model::Name;
@@ -367,6 +367,16 @@ impl Broker {
         }
     }
 
+    /// Whether somebody called [`Broker::shutdown`].
+    pub fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+
+    /// Why nothing becomes durable any more, if that is so.
+    pub fn storage_failure(&self) -> Option<StorageFailure> {
+        self.0.durable.as_ref()?.journal().failure().cloned()
+    }
+
     /// Waits until somebody called [`Broker::shutdown`].
     pub async fn stopping(&self) {
         // The sender lives in `self`, so this cannot fail.
@@ -454,6 +464,11 @@ impl Broker {
     /// What all connections counted since the broker started.
     pub fn traffic(&self) -> Traffic {
         self.0.connections.traffic()
+    }
+
+    /// Adds what was published or fetched without a connection to what [`Broker::traffic`] tells.
+    pub fn count(&self, messages: MessageCounts) {
+        self.0.connections.count(Traffic { messages, ..Traffic::default() });
     }
 
     /// Asks a connection to close; false if there is none.

@@ -44,6 +44,12 @@ pub struct ChannelInfo {
     pub unacked: usize,
     /// It confirms what is published on it.
     pub confirms: bool,
+    /// It is in transaction mode.
+    pub transactional: bool,
+    /// Published in its open transaction.
+    pub uncommitted: u64,
+    /// Settlements in its open transaction.
+    pub uncommitted_acks: u64,
     /// Published on it and not confirmed yet.
     pub unconfirmed: u64,
     /// The limit on unacked deliveries that its consumers share; 0 is none.
@@ -208,6 +214,11 @@ impl Connections {
         drop(open);
         *gone += control.traffic();
         true
+    }
+
+    /// Adds what was counted without a connection.
+    pub(crate) fn count(&self, traffic: Traffic) {
+        *self.gone.lock() += traffic;
     }
 
     /// What all connections counted, those that are gone included.

@@ -93,6 +93,7 @@ pub struct Durable {
     /// That of queues that do not say it themselves.
     durability: Durability,
     disk: Arc<DiskAlarm>,
+    damage: Vec<String>,
 }
 
 impl Durable {
@@ -123,6 +124,7 @@ impl Durable {
             numbers: seam.clone(),
             durability: config.durability,
             disk,
+            damage: recovery.damage.clone(),
         };
         Ok((Arc::new(durable), recovery))
     }
@@ -130,6 +132,11 @@ impl Durable {
     /// The journal, to wait for.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
+    }
+
+    /// What was found damaged in the data directory at the start, in words.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
     }
 
     /// The memory that messages take.

@@ -4,6 +4,8 @@
 //! sort, which every comparison takes for the same. Must not know what the values are for.
 
 use deepmq_model::{Table, Value};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value as Json};
 
 /// A table of a JSON object, in the order of its keys.
@@ -56,6 +58,21 @@ pub fn json(value: &Value) -> Json {
     }
 }
 
+/// Reads an object. Erlang writes one as a list of pairs now and then, and an empty one as an empty list.
+pub(crate) fn read_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Json>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Object(Map<String, Json>),
+        Pairs(Vec<(String, Json)>),
+    }
+    match Given::deserialize(deserializer) {
+        Ok(Given::Object(object)) => Ok(object),
+        Ok(Given::Pairs(pairs)) => Ok(pairs.into_iter().collect()),
+        Err(_) => Err(D::Error::custom("not an object")),
+    }
+}
+
 fn float(number: f64) -> Json {
     Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
@@ -71,6 +88,24 @@ mod tests {
         let table = table(json.as_object().unwrap());
         assert_eq!(Json::Object(object(&table)), json);
         assert_eq!(table.get("a"), Some(&Value::I64(1)));
+    }
+
+    #[test]
+    fn an_object_may_be_a_list_of_pairs() {
+        #[derive(Deserialize)]
+        struct Holder {
+            #[serde(deserialize_with = "read_object")]
+            object: Map<String, Json>,
+        }
+        let read =
+            |text: &str| serde_json::from_str::<Holder>(text).map(|holder| Json::Object(holder.object));
+        let expected = serde_json::json!({"a": 1, "b": [2]});
+        assert_eq!(read(r#"{"object": {"a": 1, "b": [2]}}"#).unwrap(), expected);
+        assert_eq!(read(r#"{"object": [["a", 1], ["b", [2]]]}"#).unwrap(), expected);
+        assert_eq!(read(r#"{"object": []}"#).unwrap(), serde_json::json!({}));
+        for wrong in [r#"{"object": [1]}"#, r#"{"object": "a"}"#, r#"{"object": [["a"]]}"#] {
+            assert!(read(wrong).unwrap_err().to_string().contains("not an object"), "{wrong}");
+        }
     }
 
     #[test]

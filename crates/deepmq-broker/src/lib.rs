@@ -18,6 +18,7 @@ mod ledger;
 pub mod limits;
 mod memory;
 pub mod message;
+pub mod permits;
 pub mod queue;
 pub mod registry;
 pub mod subscriber;

@@ -4,7 +4,9 @@
 //!
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
+mod counters;
 mod flow;
+mod head;
 mod home;
 mod keeping;
 mod leaving;
@@ -15,6 +17,7 @@ mod settlement;
 #[cfg(test)]
 mod tests;
 
+pub use counters::Counters;
 pub use flow::Ticket;
 pub(crate) use home::Home;
 pub(crate) use paging::PageRead;
@@ -40,25 +43,6 @@ use paging::Paging;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::task::Waker;
-
-/// How many messages a queue counted since it was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Taken from publishers.
-    pub published: u64,
-    /// Delivered to consumers, again ones included.
-    pub delivered: u64,
-    /// Fetched by basic.get and its like.
-    pub fetched: u64,
-    /// Delivered or fetched again.
-    pub redelivered: u64,
-    /// Acknowledged, by a consumer or by being delivered without need of it.
-    pub acked: u64,
-    /// Put back.
-    pub requeued: u64,
-    /// Dropped or dead-lettered: rejected, purged, or too many.
-    pub discarded: u64,
-}
 
 /// What a queue holds at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -356,6 +340,7 @@ impl Queue {
         state.counters.fetched += 1;
         state.counters.redelivered += u64::from(handed.redelivered);
         if no_ack {
+            state.counters.fetched_no_ack += 1;
             state.counters.acked += 1;
             let persistent = state.backlog.complete(handed.position);
             self.note_done(persistent, Run { first: handed.position, count: 1 }, wakes);
@@ -579,19 +564,5 @@ impl State {
             }
         });
         flow.leave(left, |waker| wakes.add_publisher(waker));
-    }
-}
-
-impl Counters {
-    /// Counts deliveries; returns how many.
-    fn count_delivered(&mut self, runs: &[(Run, bool)], no_ack: bool) -> u64 {
-        let before = self.delivered;
-        for &(run, redelivered) in runs {
-            let count = u64::from(run.count);
-            self.delivered += count;
-            self.acked += if no_ack { count } else { 0 };
-            self.redelivered += if redelivered { count } else { 0 };
-        }
-        self.delivered - before
     }
 }

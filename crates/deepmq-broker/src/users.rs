@@ -14,11 +14,13 @@
 //!
 //! A user whose password changes starts with nothing remembered.
 
+mod attempts;
 mod password;
 mod recall;
 mod table;
 mod user;
 
+pub use attempts::{Attempts, SOURCES_MAX, Source, Tally};
 pub use password::{HashError, Password, PasswordHash, Secret};
 pub use table::{AuthError, Users};
 pub use user::{User, UserSpec, VhostAccess};

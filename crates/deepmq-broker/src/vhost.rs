@@ -5,6 +5,7 @@
 
 mod burial;
 mod draft;
+mod exchange_traffic;
 mod keeping;
 mod looking;
 mod publishing;
@@ -14,12 +15,14 @@ mod settings;
 mod tests;
 
 pub(crate) use draft::Draft;
+pub use exchange_traffic::{ExchangeCounters, ExchangeTraffic};
 pub(crate) use keeping::give_back;
 pub use looking::RunningQueue;
 pub use publishing::{Publication, PublishError, Routed};
 pub use replies::Expecting;
 pub(crate) use settings::VhostSettings;
 
+use exchange_traffic::Traffics;
 use keeping::Keeping;
 use replies::Replies;
 
@@ -52,6 +55,7 @@ pub struct Vhost {
     generation: AtomicU64,
     replies: Arc<Replies>,
     keeping: Option<Keeping>,
+    traffics: Traffics,
     catalogue: RwLock<Catalogue>,
 }
 
@@ -133,6 +137,7 @@ impl Vhost {
             name,
             events,
             keeping: durable.map(Keeping::new),
+            traffics: Traffics::default(),
             generation: AtomicU64::new(topology.generation()),
             replies: Arc::default(),
             catalogue: RwLock::new(Catalogue {
@@ -396,6 +401,7 @@ impl Vhost {
                 // What became of its messages and consumers is told where they are.
                 Removed::Queue(..) => continue,
                 Removed::Exchange(exchange) => {
+                    self.traffics.forget(&exchange.name);
                     Event::ExchangeDeleted { vhost, exchange: exchange.name.clone() }
                 }
                 Removed::Binding(binding) => Event::BindingDeleted {
@@ -424,6 +430,16 @@ impl Vhost {
     /// Its queues as declared.
     pub fn queue_declarations(&self) -> Vec<model::Queue> {
         self.catalogue.read().topology.queues().map(|(_, queue)| queue.clone()).collect()
+    }
+
+    /// The counters of an exchange, for front-ends to add what they publish. They count nothing once the exchange is deleted.
+    pub fn exchange_counters(&self, exchange: &str) -> Arc<ExchangeCounters> {
+        self.traffics.counters(exchange)
+    }
+
+    /// What passed an exchange since it was declared.
+    pub fn exchange_traffic(&self, exchange: &str) -> ExchangeTraffic {
+        self.traffics.read(exchange)
     }
 
     /// Its exchanges.

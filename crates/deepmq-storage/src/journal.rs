@@ -7,6 +7,7 @@
 mod active;
 mod files;
 mod marks;
+mod meter;
 mod recover;
 mod scan;
 mod thread;
@@ -16,18 +17,21 @@ mod writer;
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use crate::data_dir::DataDir;
 use crate::failure::StorageFailure;
 use crate::record::{Draft, Lsn, RECORD_BYTES_MAX};
+use crate::seam::Clock;
 use active::Active;
 use marks::Marks;
+use meter::Meter;
 use writer::Writer;
 
 pub(crate) use files::JournalFile;
 pub use files::{Blocker, Reclaim};
+pub use meter::JournalLatencies;
 pub(crate) use recover::{Location, Lost, Outline, Resume, outline, replay};
 pub(crate) use scan::FileReader;
 pub use thread::JournalThread;
@@ -76,6 +80,7 @@ pub struct Journal {
     work: Condvar,
     marks: Marks,
     writer: Mutex<Writer>,
+    meter: Meter,
     /// There is no space for what is to be written next, as of the last attempt.
     short: AtomicBool,
     /// Something waits in memory for that.
@@ -83,13 +88,21 @@ pub struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(dir: DataDir, file_bytes: u64, resume: Resume, files: Vec<JournalFile>) -> Self {
+    pub(crate) fn new(
+        dir: DataDir,
+        clock: Arc<dyn Clock>,
+        file_bytes: u64,
+        resume: Resume,
+        files: Vec<JournalFile>,
+    ) -> Self {
         let last = Lsn(resume.next_lsn - 1);
+        let meter = Meter::new(clock);
         Self {
-            active: Mutex::new(Active::new(dir.tag, file_bytes, &resume)),
+            active: Mutex::new(Active::new(dir.tag, file_bytes, &resume, meter.clone())),
             work: Condvar::new(),
             marks: Marks::new(last),
-            writer: Mutex::new(Writer::new(dir.clone(), file_bytes, resume, files)),
+            writer: Mutex::new(Writer::new(dir.clone(), meter.clone(), file_bytes, resume, files)),
+            meter,
             short: AtomicBool::new(false),
             stalled: AtomicBool::new(false),
             dir,
@@ -142,6 +155,11 @@ impl Journal {
     /// The last record that was appended.
     pub fn appended(&self) -> Lsn {
         Lsn(self.active().next_lsn - 1)
+    }
+
+    /// How long syncs and groups of records took so far.
+    pub fn latencies(&self) -> JournalLatencies {
+        self.meter.read()
     }
 
     /// The failure after which nothing is written any more.

@@ -16,6 +16,7 @@ mod data_dir;
 mod failure;
 mod format;
 mod journal;
+mod latency;
 mod layout;
 mod ranges;
 mod record;
@@ -27,7 +28,10 @@ mod store;
 mod verify;
 
 pub use failure::StorageFailure;
-pub use journal::{AppendError, Appended, Blocker, Durability, Journal, JournalThread, Reclaim};
+pub use journal::{
+    AppendError, Appended, Blocker, Durability, Journal, JournalLatencies, JournalThread, Reclaim,
+};
+pub use latency::{LATENCY_BOUNDS, Latencies, LatencyCounts};
 pub use ranges::RangeSet;
 pub use record::{Batch, BatchBuilder, Draft, Lsn, Message, Placement, QueueState, Settlement};
 pub use recover::{Damage, LostMessages, Recovered, RecoveredQueue, ReplayError};

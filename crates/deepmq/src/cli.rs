@@ -31,8 +31,15 @@ Examples:
   deepmq declare queue orders               A new one
   deepmq publish amq.direct orders hello    A message for it
 
-Exit codes of the verbs that manage: 0 done, 1 refused or not there, 2 the command line is wrong,
-3 no broker answers.";
+The verbs that manage ask a running broker over HTTP. Where it is and who asks, the first one found counts:
+  1. the flag                               --url http://broker:15672 --user ann --password secret
+  2. the environment                        DEEPMQ_URL, DEEPMQ_USER, DEEPMQ_PASSWORD
+  3. the file $DEEPMQ_CLIENT_CONFIG, or else $XDG_CONFIG_HOME/deepmq/client.toml, ~/.config/deepmq/client.toml:
+       url = \"http://broker:15672\"
+       user = \"ann\"
+       password = \"secret\"
+  4. guest with password guest on http://127.0.0.1:15672
+Their exit codes: 0 done, 1 refused or not there, 2 the command line is wrong, 3 no broker answers.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {

@@ -1,6 +1,7 @@
-//! The thread of the HTTP front-end: a listing of ten thousand queues takes none of those that serve messages.
+//! The thread of the HTTP front-end: a listing of ten thousand queues takes none of those that serve messages, and where they
+//! share a core, messages come first.
 //!
-//! Owns the thread and its runtime. Must not know what is served.
+//! Owns the thread, its priority and its runtime. Must not know what is served.
 
 use crate::serve::stop_of;
 use anyhow::Context;
@@ -8,7 +9,10 @@ use deepmq_api::Api;
 use std::future::Future;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use tracing::error;
+use tracing::{debug, error};
+
+/// The thread's niceness: a tenth of what another thread gets of a core that both want, which is enough for a health check.
+const NICENESS: i32 = 10;
 
 /// Starts serving the API and the metrics, each if there is a listener. What is returned ends when both have ended: soon after
 /// the sender of `stopped` is dropped.
@@ -29,6 +33,7 @@ pub(crate) fn start(
         .context("the runtime of the HTTP front-end can not be started")?;
     let (ended, end) = oneshot::channel();
     let serve = move || {
+        step_back();
         let serving = runtime.block_on(async {
             let (http, metrics) = (
                 http.map(TcpListener::from_std).transpose()?,
@@ -62,4 +67,13 @@ pub(crate) fn start(
         // Without a word it has ended too.
         let _ = end.await;
     })
+}
+
+/// Lets other threads have the processor first.
+fn step_back() {
+    // On Linux this is of the thread alone, if its own number is given.
+    let lowered = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+    if let Err(error) = lowered {
+        debug!(%error, "the HTTP thread has the priority of all others");
+    }
 }

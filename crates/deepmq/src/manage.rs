@@ -3,7 +3,9 @@
 //! Owns what each verb asks for and prints. Must not know the broker itself: whatever works here works with any client.
 
 mod client;
+mod file;
 mod kind;
+mod progress;
 mod table;
 mod verbs;
 
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 use crate::cli::Failure;
 use client::{Client, ClientError, path};
 use kind::Kind;
+use progress::Progress;
 use table::Table;
 use verbs::{Declare, DefinitionsVerb, Delete};
 
@@ -48,9 +51,8 @@ fn act(verb: Manage) -> anyhow::Result<()> {
             let listed = on.client()?.get(&kind.list_path(vhost.as_deref()))?;
             show_list(kind, &listed, json)
         }
-        Manage::Show { on, kind, name, vhost } => {
-            let shown = on.client()?.get(&kind.show_path(&vhost, &name)?)?;
-            print(&serde_json::to_string_pretty(&shown)?)
+        Manage::Show { on, kind, name, vhost, json } => {
+            show_one(&on.client()?.get(&kind.show_path(&vhost, &name)?)?, json)
         }
         Manage::Declare { on, what } => declare(&on.client()?, what),
         Manage::Delete { on, what } => delete(&on.client()?, what),
@@ -79,7 +81,10 @@ fn definitions(what: DefinitionsVerb) -> anyhow::Result<()> {
     let at = |vhost: Option<&str>| path(&["definitions"].into_iter().chain(vhost).collect::<Vec<_>>());
     match what {
         DefinitionsVerb::Export { file, on, vhost } => {
-            let exported = on.client()?.get(&at(vhost.as_deref()))?;
+            let client = on.client()?;
+            let exporting = Progress::start("exporting".to_owned());
+            let exported = client.get(&at(vhost.as_deref()))?;
+            drop(exporting);
             let text = serde_json::to_string_pretty(&exported)?;
             let Some(file) = file else { return print(&text) };
             fs::write(&file, text + "\n")
@@ -90,7 +95,10 @@ fn definitions(what: DefinitionsVerb) -> anyhow::Result<()> {
             let text = fs::read(&file).with_context(|| format!("{} can not be read", file.display()))?;
             let document: Value = serde_json::from_slice(&text)
                 .with_context(|| format!("{} is no JSON document", file.display()))?;
-            on.client()?.post(&at(vhost.as_deref()), &document)?;
+            let client = on.client()?;
+            let importing = Progress::start(format!("importing {}", file.display()));
+            client.post(&at(vhost.as_deref()), &document)?;
+            drop(importing);
             print(&format!("definitions taken from {}", file.display()))
         }
     }
@@ -137,6 +145,15 @@ fn show_list(kind: Kind, listed: &Value, json: bool) -> anyhow::Result<()> {
     for item in listed.as_array().into_iter().flatten() {
         shown.row(columns.iter().map(|(_, field)| table::cell(item, field)));
     }
+    print(&shown.to_string())
+}
+
+fn show_one(one: &Value, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print(&serde_json::to_string_pretty(one)?);
+    }
+    let mut shown = Table::new(["", ""]);
+    table::fields(one).into_iter().for_each(|field| shown.row([field.clone(), table::cell(one, &field)]));
     print(&shown.to_string())
 }
 

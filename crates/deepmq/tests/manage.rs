@@ -26,6 +26,8 @@ fn command() -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DEEPMQ_")) {
         command.env_remove(name);
     }
+    // The file of whoever runs the test is none of its business.
+    command.env("XDG_CONFIG_HOME", "/nowhere");
     command
 }
 
@@ -85,7 +87,9 @@ fn a_session_from_declaring_to_deleting() {
     let json: serde_json::Value =
         serde_json::from_str(&broker.ok(&["get", "orders", "--remove", "--json"])).unwrap();
     assert_eq!(json[0]["payload"], "hello");
-    assert!(broker.ok(&["show", "queue", "orders"]).contains("\"messages\": 0"));
+    assert!(broker.ok(&["show", "queue", "orders", "--json"]).contains("\"messages\": 0"));
+    let shown = broker.ok(&["show", "queue", "orders"]);
+    assert!(shown.contains("arguments.x-max-length") && shown.contains("messages_ready"), "{shown}");
     assert!(broker.ok(&["list", "bindings", "--vhost", "/"]).contains("order.#"));
     assert!(broker.ok(&["status"]).contains("queues            1"), "{}", broker.ok(&["status"]));
     assert!(broker.ok(&["watch", "--rounds", "1"]).contains("orders"));
@@ -144,6 +148,34 @@ fn errors_are_sentences_with_their_own_exit_codes() {
     let (code, told) = broker.fails(&["status", "--url", "http://127.0.0.1:1"]);
     assert!(code == 3 && told.starts_with("deepmq: no broker answers at http://127.0.0.1:1"), "{told}");
     assert_eq!(broker.fails(&["status", "--url", "nowhere"]).0, 1);
+}
+
+#[test]
+fn a_file_says_where_and_who_unless_a_variable_or_a_flag_does() {
+    let broker = serve();
+    broker.ok(&["declare", "user", "ann", "--new-password", "secret", "--tags", "management"]);
+    let settings = tempfile::tempdir().unwrap();
+    std::fs::create_dir(settings.path().join("deepmq")).unwrap();
+    let file = settings.path().join("deepmq/client.toml");
+    std::fs::write(&file, format!("url = \"{}\"\nuser = \"ann\"\npassword = \"secret\"\n", broker.url))
+        .unwrap();
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut list = command();
+        list.env("XDG_CONFIG_HOME", settings.path()).envs(variables.iter().copied()).args(arguments);
+        let output = list.output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+    };
+    let (code, told) = run(&["list", "users"], &[]);
+    assert!(code == 1 && told.contains("Not administrator user"), "{told}");
+    assert_eq!(run(&["list", "users"], &[("DEEPMQ_USER", "guest"), ("DEEPMQ_PASSWORD", "guest")]).0, 0);
+    let as_guest = ["list", "users", "--user", "guest", "--password", "guest"];
+    assert_eq!(run(&as_guest, &[("DEEPMQ_USER", "nobody")]).0, 0);
+    std::fs::write(&file, "pasword = \"secret\"").unwrap();
+    let (code, told) = run(&["status"], &[]);
+    assert!(code == 1 && told.contains("client.toml may hold url, user and password"), "{told}");
+    let (code, told) = run(&["status"], &[("DEEPMQ_CLIENT_CONFIG", "/nowhere/x.toml")]);
+    assert!(code == 1 && told.contains("which does not exist"), "{told}");
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub(crate) struct OutChannel {
     confirmable: Option<u64>,
     /// The prefetch of consumers to come, for inspection.
     prefetch_count: u16,
+    /// Publishes and settlements of the open transaction, for inspection; none outside of transaction mode.
+    uncommitted: Option<(u64, u64)>,
 }
 
 impl OutConsumer {
@@ -98,6 +100,9 @@ impl OutChannel {
             consumers: self.consumers().count(),
             unacked: self.ledger.open(),
             confirms: self.confirmable.is_some(),
+            transactional: self.uncommitted.is_some(),
+            uncommitted: self.uncommitted.unwrap_or_default().0,
+            uncommitted_acks: self.uncommitted.unwrap_or_default().1,
             unconfirmed: self.confirmable.unwrap_or_default().saturating_sub(self.counts.confirmed),
             prefetch_shared: self.prefetch.max,
             prefetch_count: self.prefetch_count,
@@ -113,6 +118,11 @@ impl OutChannel {
     /// From now on what is published is to be confirmed.
     pub(crate) fn confirm_from_now(&mut self) {
         self.confirmable.get_or_insert(0);
+    }
+
+    /// Notes how many publishes and settlements wait for a commit.
+    pub(crate) fn note_uncommitted(&mut self, publishes: usize, settlements: usize) {
+        self.uncommitted = Some((publishes as u64, settlements as u64));
     }
 
     /// Notes the prefetch of consumers to come.

@@ -1,14 +1,13 @@
 //! What the connection's user may do, remembered for one generation of the permissions.
 //!
-//! Owns which operation needs which permission on what (reference 1.7), and the order of the checks. Must not know how a
-//! permission is decided.
+//! Owns what is remembered, and the refusal. Must not know which operation needs which permission.
 
 use super::{Failure, Session};
 use crate::translate;
-use deepmq_broker::Vhost;
-use deepmq_model::access::{Access, Permission, Refused};
-use deepmq_model::topology::{Destination, ExchangeKind, ResourceKind};
-use deepmq_model::{Table, Value};
+use deepmq_broker::permits;
+use deepmq_model::Table;
+use deepmq_model::access::{Access, Permission};
+use deepmq_model::topology::{Destination, ResourceKind};
 use std::sync::Arc;
 
 /// What was remembered.
@@ -53,21 +52,14 @@ impl Session {
         self.access()?.check_any(kind, name).map_err(translate::access_refused)
     }
 
-    /// Refuses to declare: what a new queue or exchange sends on to another exchange counts as read from it and written there.
-    /// `onward` is the argument that names the other exchange.
+    /// Refuses to declare.
     pub(super) fn permit_declare(
         &mut self,
-        (kind, name): (ResourceKind, &str),
+        what: (ResourceKind, &str),
         exists: bool,
-        (arguments, onward): (&Table, &str),
+        arguments: &Table,
     ) -> Result<(), Failure> {
-        self.permit(Permission::Configure, kind, name)?;
-        if exists {
-            return Ok(());
-        }
-        let Some(to) = arguments.get(onward).and_then(Value::as_str) else { return Ok(()) };
-        self.permit(Permission::Read, kind, name)?;
-        self.permit(Permission::Write, ResourceKind::Exchange, to)
+        permits::declare(&*self.access()?, what, exists, arguments).map_err(translate::access_refused)
     }
 
     /// Refuses to bind or unbind.
@@ -77,42 +69,7 @@ impl Session {
         destination: Destination<'_>,
         key: &[u8],
     ) -> Result<(), Failure> {
-        let (kind, name) = match destination {
-            Destination::Queue(name) => (ResourceKind::Queue, name),
-            Destination::Exchange(name) => (ResourceKind::Exchange, name),
-        };
-        self.permit(Permission::Write, kind, name)?;
-        // The default exchange is bound by nobody, whatever the permissions.
-        if source.is_empty() || name.is_empty() {
-            return Ok(());
-        }
-        self.permit(Permission::Read, ResourceKind::Exchange, source)?;
         let (access, vhost) = (self.access()?, self.vhost()?);
-        check_topic(&access, &vhost, Permission::Read, source, key).map_err(translate::access_refused)
+        permits::bind(&access, &vhost, source, destination, key).map_err(translate::access_refused)
     }
-}
-
-/// Refuses a publish.
-pub(super) fn check_publish(
-    access: &Access,
-    vhost: &Vhost,
-    exchange: &str,
-    key: &[u8],
-) -> Result<(), Refused> {
-    access.check(Permission::Write, ResourceKind::Exchange, exchange)?;
-    check_topic(access, vhost, Permission::Write, exchange, key)
-}
-
-/// Refuses a key, if the exchange is a topic exchange for which there is a rule.
-fn check_topic(
-    access: &Access,
-    vhost: &Vhost,
-    permission: Permission,
-    exchange: &str,
-    key: &[u8],
-) -> Result<(), Refused> {
-    if access.narrows(exchange) && vhost.exchange_kind(exchange) == Some(ExchangeKind::Topic) {
-        return access.check_topic(permission, exchange, key);
-    }
-    Ok(())
 }

@@ -85,8 +85,7 @@ impl Session {
             let kind = declare.kind.parse::<ExchangeKind>().map_err(error)?;
             if named {
                 let exists = vhost.exchange_kind(&name).is_some();
-                let onward = (&declare.arguments, "alternate-exchange");
-                self.permit_declare((ResourceKind::Exchange, &name), exists, onward)?;
+                self.permit_declare((ResourceKind::Exchange, &name), exists, &declare.arguments)?;
             }
             let spec = ExchangeSpec {
                 kind,
@@ -161,8 +160,8 @@ impl Session {
         let vhost = self.vhost()?;
         let server_named = given.is_empty();
         let name: Name = if server_named { generated_name("amq.gen-", &self.broker) } else { given.into() };
-        let onward = (&declare.arguments, "x-dead-letter-exchange");
-        self.permit_declare((ResourceKind::Queue, &name), vhost.has_queue(&name), onward)?;
+        let exists = vhost.has_queue(&name);
+        self.permit_declare((ResourceKind::Queue, &name), exists, &declare.arguments)?;
         let spec = QueueSpec {
             durable: declare.durable,
             exclusive: declare.exclusive,

@@ -10,7 +10,7 @@ use crate::codec::frame::PROTOCOL_HEADER;
 use crate::codec::method::{LongStr, connection};
 use crate::codec::{Method, ReplyCode};
 use deepmq_broker::connection::ConnectionInfo;
-use deepmq_broker::users::User;
+use deepmq_broker::users::{Source, User};
 use deepmq_model::{Table, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +95,7 @@ impl Session {
         let credentials = Credentials::read(ok.mechanism, ok.response.0)?;
         let login = Login::new(credentials, self.peer.ip().to_canonical().is_loopback());
         if let Some(user) = login.verify_fast(self.broker.users()) {
+            self.note_attempt(&user.name, true);
             self.on_user(user);
         } else {
             self.phase = Phase::AuthenticatingSlowly;
@@ -118,12 +119,22 @@ impl Session {
         }
         let LoginOutcome { mechanism, user, verdict } = outcome;
         match verdict {
-            Ok(user) => self.on_user(user),
+            Ok(user) => {
+                self.note_attempt(&user.name, true);
+                self.on_user(user);
+            }
             Err(error) => {
+                self.note_attempt(&user, false);
                 tracing::warn!(connection = self.id.0, peer = %self.peer, user, %error, "login refused");
                 self.refuse_login(mechanism);
             }
         }
+    }
+
+    fn note_attempt(&self, user: &str, succeeded: bool) {
+        let address = self.peer.ip().to_canonical();
+        let source = Source { protocol: "amqp091", address, user: user.into() };
+        self.broker.users().attempts().note(source, succeeded);
     }
 
     fn refuse_login(&mut self, mechanism: &str) {

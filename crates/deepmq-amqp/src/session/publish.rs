@@ -422,6 +422,7 @@ impl Session {
             self.outbox.channel(number, |channel, _| channel.count_published(counts));
         }
         self.published = true;
+        router.count_at_exchanges();
         let (wakes, tickets, arrived) =
             (&mut self.wakes, &mut self.tickets, self.broker.durable().map_or(0, |_| self.broker.now()));
         let expiring = std::mem::take(expiring);

@@ -1,11 +1,11 @@
 //! Where a connection's publishes go: routes by exchange and routing key, remembered for one generation of the topology.
 //!
-//! Owns the memory of routes and one bucket per queue, in which a read's messages for that queue are gathered. A route is
-//! only remembered of what the user may publish to. Must not know messages.
+//! Owns the memory of routes, one bucket per queue, in which a read's messages for that queue are gathered, and what passes
+//! each exchange. A route is only remembered of what the user may publish to. Must not know messages.
 
-use super::access::check_publish;
-use deepmq_broker::Vhost;
 use deepmq_broker::queue::Queue;
+use deepmq_broker::vhost::{ExchangeCounters, ExchangeTraffic};
+use deepmq_broker::{Vhost, permits};
 use deepmq_model::Table;
 use deepmq_model::access::{Access, Refused};
 use deepmq_model::message::properties::Text;
@@ -26,8 +26,14 @@ pub(super) struct Bucket {
     pub(super) bytes: usize,
 }
 
-/// The buckets a route leads to.
-type Route = SmallVec<[u32; 2]>;
+/// Where messages of an address go.
+#[derive(Debug, Clone, Default)]
+struct Route {
+    /// The place of the exchange among those published to.
+    exchange: u32,
+    /// The buckets of the queues.
+    buckets: SmallVec<[u32; 2]>,
+}
 
 /// Routes and buckets.
 #[derive(Debug, Default)]
@@ -43,6 +49,13 @@ pub(super) struct Router {
     bucket_of: HashMap<usize, u32, foldhash::fast::RandomState>,
     /// Buckets with messages.
     filled: Vec<u32>,
+    /// The exchanges published to.
+    exchanges: Vec<Arc<ExchangeCounters>>,
+    exchange_of: HashMap<Box<[u8]>, u32, foldhash::fast::RandomState>,
+    /// Messages that went by the last route, one after the other.
+    run: u64,
+    /// What passed exchanges in this batch before that.
+    passed: SmallVec<[(u32, ExchangeTraffic); 2]>,
     scratch: RouteSet,
     queues: Vec<Arc<Queue>>,
 }
@@ -62,9 +75,11 @@ impl Router {
         debug_assert!(self.filled.is_empty(), "buckets are emptied before they are forgotten");
         self.routes.clear();
         self.last_address.clear();
-        self.last.clear();
+        self.last = Route::default();
         self.buckets.clear();
         self.bucket_of.clear();
+        self.exchanges.clear();
+        self.exchange_of.clear();
         self.generation = 0;
         self.access = None;
     }
@@ -97,24 +112,26 @@ impl Router {
         let keys: Vec<&[u8]> =
             std::iter::once(address.routing_key).chain(further.iter().map(|key| &**key)).collect();
         keys.iter().try_for_each(|key| self.permit(vhost, address.exchange, key))?;
+        self.end_run();
         // It is the route of this message alone.
         self.last_address.clear();
         self.queues.clear();
         vhost.route_keys(address.exchange, &keys, headers, &mut self.scratch, &mut self.queues)?;
-        self.note_last();
+        self.note_last(vhost, address.exchange);
         Ok(self.fill(message, bytes))
     }
 
     /// Refuses a key that the user may not publish with.
     pub(super) fn permit(&self, vhost: &Vhost, exchange: &[u8], key: &[u8]) -> Result<(), Unroutable> {
         let Some(access) = &self.access else { return Ok(()) };
-        check_publish(access, vhost, &String::from_utf8_lossy(exchange), key).map_err(Unroutable::Refused)
+        permits::publish(access, vhost, &String::from_utf8_lossy(exchange), key).map_err(Unroutable::Refused)
     }
 
     /// Puts a message into the buckets of the last route; returns how many those are.
     #[inline]
     fn fill(&mut self, message: u32, bytes: usize) -> usize {
-        for &index in &self.last {
+        self.run += 1;
+        for &index in &self.last.buckets {
             let Some(bucket) = self.buckets.get_mut(index as usize) else { continue };
             if bucket.messages.is_empty() {
                 self.filled.push(index);
@@ -122,7 +139,7 @@ impl Router {
             bucket.messages.push(message);
             bucket.bytes += bytes;
         }
-        self.last.len()
+        self.last.buckets.len()
     }
 
     /// Makes the route of an address the last one.
@@ -132,6 +149,7 @@ impl Router {
         address: &Address<'_>,
         headers: &mut dyn FnMut() -> Option<Table>,
     ) -> Result<(), Unroutable> {
+        self.end_run();
         if let Some(route) = self.routes.get(address.whole) {
             self.last.clone_from(route);
             self.last_address.clear();
@@ -153,7 +171,7 @@ impl Router {
             &mut self.scratch,
             &mut self.queues,
         )?;
-        self.note_last();
+        self.note_last(vhost, address.exchange);
         if !by_headers {
             if self.routes.len() >= ROUTES_MAX {
                 self.routes.clear();
@@ -165,15 +183,50 @@ impl Router {
     }
 
     /// Makes the route to the queues found the last one.
-    fn note_last(&mut self) {
-        self.last.clear();
+    fn note_last(&mut self, vhost: &Vhost, exchange: &[u8]) {
+        self.last = Route { exchange: self.exchange(vhost, exchange), buckets: SmallVec::new() };
         for queue in self.queues.drain(..) {
             let next = u32::try_from(self.buckets.len()).unwrap_or(u32::MAX);
             let bucket = *self.bucket_of.entry(key(&queue)).or_insert(next);
             if bucket == next {
                 self.buckets.push(Bucket { queue, messages: Vec::new(), bytes: 0 });
             }
-            self.last.push(bucket);
+            self.last.buckets.push(bucket);
+        }
+    }
+
+    /// The place of an exchange that exists among those published to.
+    fn exchange(&mut self, vhost: &Vhost, name: &[u8]) -> u32 {
+        if let Some(&known) = self.exchange_of.get(name) {
+            return known;
+        }
+        let new = u32::try_from(self.exchanges.len()).unwrap_or(u32::MAX);
+        self.exchanges.push(vhost.exchange_counters(&String::from_utf8_lossy(name)));
+        self.exchange_of.insert(name.into(), new);
+        new
+    }
+
+    /// Notes what went by the last route, before there is another.
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run == 0 {
+            return;
+        }
+        let (exchange, copies) = (self.last.exchange, self.last.buckets.len() as u64);
+        let new = ExchangeTraffic { published_in: run, published_out: run * copies };
+        match self.passed.iter_mut().rev().find(|(known, _)| *known == exchange) {
+            Some((_, sum)) => *sum += new,
+            None => self.passed.push((exchange, new)),
+        }
+    }
+
+    /// Counts the batch at its exchanges. What is drained without was not published.
+    pub(super) fn count_at_exchanges(&mut self) {
+        self.end_run();
+        for (exchange, passed) in self.passed.drain(..) {
+            if let Some(counters) = self.exchanges.get(exchange as usize) {
+                counters.add(passed);
+            }
         }
     }
 
@@ -185,6 +238,8 @@ impl Router {
             bucket.messages.clear();
             bucket.bytes = 0;
         }
+        self.run = 0;
+        self.passed.clear();
     }
 }
 

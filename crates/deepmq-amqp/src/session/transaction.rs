@@ -3,7 +3,6 @@
 //! Owns what waits. On commit it is done as if it had just been said; on rollback it was never said, and deliveries stay
 //! unsettled, as RabbitMQ has it.
 
-use super::access::check_publish;
 use super::channel::Mode;
 use super::content::Owned;
 use super::settle::Verdict;
@@ -11,6 +10,7 @@ use super::{Failure, Session};
 use crate::codec::method::tx;
 use crate::codec::publish::split_address;
 use crate::translate::{self, PropertyRules};
+use deepmq_broker::permits;
 use deepmq_model::topology::RouteSet;
 use hashbrown::HashSet;
 
@@ -77,6 +77,7 @@ impl Session {
                 return Err(Failure::precondition("cannot switch from confirm to tx mode"));
             }
         }
+        self.note_transaction(number);
         self.send(number, tx::SelectOk {});
         Ok(())
     }
@@ -128,6 +129,7 @@ impl Session {
         };
         let transaction = std::mem::take(transaction);
         self.held.sub(transaction.bytes());
+        self.note_transaction(number);
         Ok(transaction)
     }
 
@@ -139,7 +141,7 @@ impl Session {
             &whole.properties,
             PropertyRules::new(self.user.as_deref(), self.broker.limits()),
         )?;
-        check_publish(&access, &vhost, &String::from_utf8_lossy(exchange), key)
+        permits::publish(&access, &vhost, &String::from_utf8_lossy(exchange), key)
             .map_err(translate::access_refused)?;
         vhost
             .route(exchange, key, &mut || None, &mut RouteSet::new(), &mut Vec::new())
@@ -148,6 +150,7 @@ impl Session {
         if let Mode::Tx(transaction) = &mut self.channel_mut(number)?.mode {
             transaction.publishes.push(whole);
         }
+        self.note_transaction(number);
         Ok(())
     }
 
@@ -170,6 +173,15 @@ impl Session {
         }
         settled.add(tag, verdict.multiple);
         verdicts.push(Verdict { tag, ..verdict });
+        self.note_transaction(number);
         Ok(())
+    }
+
+    /// Lets who inspects the channel see what waits.
+    fn note_transaction(&self, number: u16) {
+        if let Some(Mode::Tx(open)) = self.channels.get(&number).map(|channel| &channel.mode) {
+            let (publishes, verdicts) = (open.publishes.len(), open.verdicts.len());
+            self.outbox.channel(number, |channel, _| channel.note_uncommitted(publishes, verdicts));
+        }
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use deepmq_broker::Vhost;
 use deepmq_broker::users::User;
-use deepmq_model::access::Permission;
+use deepmq_model::access::{Access, Permission};
 use deepmq_model::topology::ResourceKind;
 use std::sync::Arc;
 
@@ -83,9 +83,12 @@ impl Caller {
         kind: ResourceKind,
         name: &str,
     ) -> ApiResult<()> {
-        let access = api.broker().access(&self.0.name, vhost).ok_or_else(Self::outside)?;
-        let refused = access.check(permission, kind, name);
-        refused.map_err(|refused| ApiError::not_authorized(format!("ACCESS_REFUSED - {refused}")))
+        Ok(self.access(api, vhost)?.check(permission, kind, name)?)
+    }
+
+    /// What it may do in a vhost.
+    pub(crate) fn access(&self, api: &Api, vhost: &str) -> ApiResult<Arc<Access>> {
+        api.broker().access(&self.0.name, vhost).ok_or_else(Self::outside)
     }
 
     fn outside() -> ApiError {

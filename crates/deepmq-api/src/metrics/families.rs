@@ -2,11 +2,13 @@
 //!
 //! Owns their names, which boards and alerts rely on. Must not know the format.
 
+use super::latency;
 use super::text::{Kind, Text};
 use crate::api::Api;
 use crate::process::{Disk, Process};
 use crate::resources::overview::Sums;
 use deepmq_broker::traffic::MessageCounts;
+use deepmq_broker::users::Tally;
 use deepmq_broker::vhost::RunningQueue;
 
 use Kind::{Counter, Gauge};
@@ -25,12 +27,16 @@ pub(super) fn write(api: &Api, text: &mut Text) {
     objects(api, &queues, text);
     churn(api, text);
     messages(api, text);
+    oldest(api, &queues, text);
+    latency::write(api, text);
+    logins(api, text);
+    damage(api, &queues, text);
     if queues.len() <= api.config().metrics_queues_max {
-        each_queue(&queues, text);
+        each_queue(api, &queues, text);
     }
 }
 
-fn identity(api: &Api, text: &mut Text) {
+pub(super) fn identity(api: &Api, text: &mut Text) {
     let config = api.broker().config();
     text.family("rabbitmq_identity_info", Gauge, "Which node and cluster this is.");
     let labels = [("rabbitmq_node", api.node()), ("rabbitmq_cluster", api.node())];
@@ -160,6 +166,41 @@ fn churn(api: &Api, text: &mut Text) {
     }
 }
 
+fn oldest(api: &Api, queues: &[RunningQueue], text: &mut Text) {
+    let ages = queues.iter().filter_map(|queue| api.oldest_age(&queue.running));
+    let oldest = ages.max().unwrap_or_default().as_secs_f64();
+    let help = "How old the oldest message of any queue is at least.";
+    text.one(&["deepmq_oldest_message_age_seconds"], Gauge, help, oldest);
+}
+
+fn logins(api: &Api, text: &mut Text) {
+    type Read = fn(Tally) -> u64;
+    let protocols = api.broker().users().attempts().by_protocol();
+    let series: [(&str, &str, Read); 3] = [
+        ("rabbitmq_auth_attempts_total", "Logins tried.", |tally| tally.succeeded + tally.failed),
+        ("rabbitmq_auth_attempts_succeeded_total", "Logins that were let in.", |tally| tally.succeeded),
+        ("rabbitmq_auth_attempts_failed_total", "Logins that were refused.", |tally| tally.failed),
+    ];
+    for (name, help, read) in series {
+        text.family(name, Counter, help);
+        protocols
+            .iter()
+            .for_each(|(protocol, tally)| text.sample(name, &[("protocol", protocol)], read(*tally)));
+    }
+}
+
+fn damage(api: &Api, queues: &[RunningQueue], text: &mut Text) {
+    let found = api.broker().durable().map_or(0, |durable| durable.damage().len());
+    text.one(&["deepmq_damage_found"], Gauge, "Damaged places in the data directory at the start.", found);
+    let lost: u64 = queues.iter().map(|queue| queue.running.counters().lost).sum();
+    text.one(
+        &["deepmq_messages_lost"],
+        Gauge,
+        "Messages of all queues that were lost to damage on disk.",
+        lost,
+    );
+}
+
 fn messages(api: &Api, text: &mut Text) {
     let traffic = api.broker().traffic();
     text.one(&["deepmq_received_bytes_total"], Counter, "Bytes from clients.", traffic.received_bytes);
@@ -205,7 +246,7 @@ fn by_consumer(counts: &MessageCounts) -> [(&'static str, &'static str, u64); 7]
 }
 
 /// Series of each queue, under names of their own: a sum over one name must not count a message twice.
-fn each_queue(queues: &[RunningQueue], text: &mut Text) {
+fn each_queue(api: &Api, queues: &[RunningQueue], text: &mut Text) {
     type Read = fn(&RunningQueue) -> u64;
     let series: [(&str, Kind, &str, Read); 7] = [
         ("queue_messages_ready", Gauge, "Messages that wait.", |queue| queue.running.depth().ready),
@@ -227,5 +268,12 @@ fn each_queue(queues: &[RunningQueue], text: &mut Text) {
             let labels = [("vhost", &**queue.running.vhost()), ("queue", &*queue.declared.name)];
             text.sample(&name, &labels, read(queue));
         }
+    }
+    let name = "deepmq_queue_oldest_message_age_seconds";
+    text.family(name, Gauge, "How old the oldest message is at least.");
+    for queue in queues {
+        let age = api.oldest_age(&queue.running).unwrap_or_default();
+        let labels = [("vhost", &**queue.running.vhost()), ("queue", &*queue.declared.name)];
+        text.sample(name, &labels, age.as_secs_f64());
     }
 }

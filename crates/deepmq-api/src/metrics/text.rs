@@ -2,6 +2,7 @@
 //!
 //! Owns its lines and its quoting. Must not know what is told.
 
+use deepmq_storage::{LATENCY_BOUNDS, LatencyCounts};
 use std::fmt::{Display, Write};
 
 /// How a metric moves.
@@ -11,11 +12,17 @@ pub(super) enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// It counts by size.
+    Histogram,
 }
 
 /// The text in the making.
 #[derive(Debug, Default)]
-pub(super) struct Text(String);
+pub(super) struct Text {
+    text: String,
+    /// Objects left out, by family.
+    omitted: Vec<(String, usize)>,
+}
 
 impl Text {
     /// Begins a family of samples.
@@ -23,6 +30,7 @@ impl Text {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
         };
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
     }
@@ -44,11 +52,40 @@ impl Text {
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        writeln!(self.0, "{line}").expect("a string takes all that is written");
+        writeln!(self.text, "{line}").expect("a string takes all that is written");
     }
 
-    pub(super) fn finish(self) -> String {
-        self.0
+    /// A family of one histogram.
+    pub(super) fn histogram(&mut self, name: &str, help: &str, counts: &LatencyCounts) {
+        self.family(name, Kind::Histogram, help);
+        let (bucket, mut below) = (format!("{name}_bucket"), 0);
+        let bounds = LATENCY_BOUNDS.iter().map(|bound| bound.as_secs_f64().to_string());
+        for (count, bound) in counts.counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+            below += count;
+            self.sample(&bucket, &[("le", &bound)], below);
+        }
+        self.sample(&format!("{name}_sum"), &[], counts.sum.as_secs_f64());
+        self.sample(&format!("{name}_count"), &[], below);
+    }
+
+    /// Notes that a family does not tell of all its objects.
+    pub(super) fn omitted(&mut self, family: &str, objects: usize) {
+        self.omitted.push((family.to_owned(), objects));
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        let omitted = std::mem::take(&mut self.omitted);
+        if !omitted.is_empty() {
+            self.family(
+                "deepmq_objects_omitted",
+                Kind::Gauge,
+                "Objects that a family does not tell of, for there are too many.",
+            );
+        }
+        for (family, objects) in omitted {
+            self.sample("deepmq_objects_omitted", &[("family", &family)], objects);
+        }
+        self.text
     }
 }
 
@@ -59,6 +96,19 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_histogram_counts_upwards_and_ends_with_all() {
+        let mut counts = LatencyCounts::default();
+        (counts.counts[0], counts.counts[3], counts.counts[14]) = (2, 1, 1);
+        let mut text = Text::default();
+        text.histogram("s", "How long.", &counts);
+        let text = text.finish();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..3], ["# HELP s How long.", "# TYPE s histogram", "s_bucket{le=\"0.0001\"} 2"]);
+        assert_eq!(lines[5], "s_bucket{le=\"0.001\"} 3");
+        assert_eq!(lines[16..], ["s_bucket{le=\"+Inf\"} 4", "s_sum 0", "s_count 4"]);
+    }
 
     #[test]
     fn families_and_samples_are_lines_with_quoted_labels() {

@@ -16,11 +16,10 @@ use crate::request_id::note_change;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use deepmq_broker::Vhost;
 use deepmq_broker::events::BindingTo;
 use deepmq_broker::inspect::BindingInfo;
 use deepmq_broker::vhost::BindingRequest;
-use deepmq_model::access::Permission;
+use deepmq_broker::{Vhost, permits};
 use deepmq_model::topology::{Destination, ResourceKind};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -279,7 +278,8 @@ async fn bind(
     let vhost = caller.enter(api, vhost)?;
     let arguments = given.arguments.checked(api.broker().limits().table_depth_max)?;
     let key = given.routing_key.as_bytes();
-    permit(api, caller, &vhost, exchange_name(source), destination)?;
+    let access = caller.access(api, vhost.name())?;
+    permits::bind(&access, &vhost, exchange_name(source), destination, key)?;
     let request = BindingRequest { source: exchange_name(source), destination, key, arguments: &arguments };
     vhost.bind(request, NOBODY)?;
     until_kept(api, &vhost).await?;
@@ -350,25 +350,10 @@ pub(crate) async fn delete_e(
     unbind(&api, &caller, &find(&vhost, &source, ResourceKind::Exchange, &exchange, &key)?).await
 }
 
-/// To bind and unbind takes what publishing to the destination and reading from the source take.
-fn permit(
-    api: &Api,
-    caller: &Caller,
-    vhost: &Vhost,
-    source: &str,
-    destination: Destination<'_>,
-) -> ApiResult<()> {
-    let (kind, name) = match destination {
-        Destination::Queue(name) => (ResourceKind::Queue, name),
-        Destination::Exchange(name) => (ResourceKind::Exchange, name),
-    };
-    caller.permit(api, vhost.name(), Permission::Write, kind, name)?;
-    caller.permit(api, vhost.name(), Permission::Read, ResourceKind::Exchange, source)
-}
-
 async fn unbind(api: &Api, caller: &Caller, handle: &Handle) -> ApiResult<StatusCode> {
     let BindingInfo { source, key, arguments, .. } = &handle.binding;
-    permit(api, caller, &handle.vhost, source, handle.destination())?;
+    let access = caller.access(api, handle.vhost.name())?;
+    permits::bind(&access, &handle.vhost, source, handle.destination(), key)?;
     handle
         .vhost
         .unbind(BindingRequest { source, destination: handle.destination(), key, arguments }, NOBODY)?;

@@ -37,7 +37,9 @@ pub(crate) struct Channel {
     global_prefetch_count: u32,
     messages_unacknowledged: usize,
     messages_unconfirmed: u64,
+    /// Published in its open transaction
     messages_uncommitted: u64,
+    /// Settlements in its open transaction
     acks_uncommitted: u64,
     connection_details: ConnectionDetails,
     message_stats: MessageStats,
@@ -105,14 +107,14 @@ fn show(api: &Api, handle: &Handle) -> Channel {
         node: api.node().to_owned(),
         state: "running",
         confirm: info.confirms,
-        transactional: false,
+        transactional: info.transactional,
         consumer_count: info.consumers,
         prefetch_count: info.prefetch_count,
         global_prefetch_count: info.prefetch_shared,
         messages_unacknowledged: info.unacked,
         messages_unconfirmed: info.unconfirmed,
-        messages_uncommitted: 0,
-        acks_uncommitted: 0,
+        messages_uncommitted: info.uncommitted,
+        acks_uncommitted: info.uncommitted_acks,
         connection_details: handle.details.clone(),
         message_stats: MessageStats::sample(
             api,

@@ -35,7 +35,7 @@ pub(crate) struct Connection {
     protocol: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
-    /// `running`, or `blocked` while memory is full
+    /// `running`, or `blocked` while memory or disk is short
     state: &'static str,
     host: String,
     port: u16,
@@ -127,7 +127,7 @@ fn show(api: &Api, handle: &Handle) -> Connection {
         node: api.node().to_owned(),
         protocol: info.protocol,
         kind: "network",
-        state: if api.broker().memory().is_full() { "blocked" } else { "running" },
+        state: if api.broker().shortage().is_some() { "blocked" } else { "running" },
         host: here.map(|address| address.ip().to_string()).unwrap_or_default(),
         port: here.map(|address| address.port()).unwrap_or_default(),
         peer_host,

@@ -33,6 +33,23 @@ pub(crate) async fn import(
     take(&api, &caller, document, Scope::Broker).await
 }
 
+/// Export everything; an older name of `/definitions`
+#[utoipa::path(get, path = "/all-configuration", tag = "definitions", responses((status = 200, body = Value)))]
+pub(crate) async fn export_all(caller: Admin, state: State<Api>) -> Json<Value> {
+    export(caller, state).await
+}
+
+/// Import a document; an older name of `/definitions`
+#[utoipa::path(post, path = "/all-configuration", tag = "definitions", request_body = Value,
+    responses((status = 204, description = "Imported, and durable"), (status = 400, description = "Refused: says where")))]
+pub(crate) async fn import_all(
+    caller: Admin,
+    state: State<Api>,
+    document: Payload<Value, LONG_BODY_BYTES_MAX>,
+) -> ApiResult<StatusCode> {
+    import(caller, state, document).await
+}
+
 /// Export a vhost
 #[utoipa::path(get, path = "/definitions/{vhost}", tag = "definitions", responses((status = 200, body = Value)))]
 pub(crate) async fn export_vhost(

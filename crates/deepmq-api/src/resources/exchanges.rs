@@ -9,12 +9,14 @@ use crate::auth::Caller;
 use crate::durable::until_kept;
 use crate::error::{ApiError, ApiResult};
 use crate::listing::{ColumnsQuery, ListQuery, Listing, Named, list, one};
+use crate::rates::Watched;
 use crate::request::{At, Params, Payload};
 use crate::request_id::note_change;
+use crate::stats::Rate;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use deepmq_broker::Vhost;
+use deepmq_broker::{Vhost, permits};
 use deepmq_model::access::Permission;
 use deepmq_model::topology::{self as model, ExchangeKind, ExchangeSpec, ResourceKind};
 use serde::{Deserialize, Serialize};
@@ -34,7 +36,22 @@ pub(crate) struct Exchange {
     /// It takes messages from other exchanges alone
     internal: bool,
     arguments: Arguments,
+    /// The policy that counts for it
+    policy: Option<String>,
+    message_stats: ExchangeStats,
     user_who_performed_action: String,
+}
+
+/// What passed an exchange since it was declared, and how fast
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the names are RabbitMQ's")]
+pub(crate) struct ExchangeStats {
+    /// Messages that were published to it
+    publish_in: u64,
+    publish_in_details: Rate,
+    /// Copies of them that went to queues
+    publish_out: u64,
+    publish_out_details: Rate,
 }
 
 /// What an exchange is to be
@@ -72,7 +89,8 @@ pub(crate) struct DeleteExchange {
 }
 
 /// The exchanges of a vhost, or one of the default vhost
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 #[schema(title = "ExchangesOrExchange")]
 #[expect(dead_code, reason = "it describes what one of two handlers writes")]
 pub(crate) enum ExchangesOrExchange {
@@ -99,7 +117,7 @@ pub(super) fn handles(vhost: &Arc<Vhost>) -> Vec<Handle> {
     exchanges.into_iter().map(|exchange| Handle { exchange, vhost: vhost.clone() }).collect()
 }
 
-pub(super) fn show(handle: &Handle) -> Exchange {
+pub(super) fn show(api: &Api, handle: &Handle) -> Exchange {
     let exchange = &handle.exchange;
     Exchange {
         name: exchange.name.to_string(),
@@ -109,8 +127,28 @@ pub(super) fn show(handle: &Handle) -> Exchange {
         auto_delete: exchange.auto_delete,
         internal: exchange.internal,
         arguments: Arguments(exchange.arguments.clone()),
+        policy: handle.vhost.policy_of_exchange(&exchange.name).policy.map(|name| name.to_string()),
+        message_stats: stats(api, handle),
         user_who_performed_action: String::new(),
     }
+}
+
+fn stats(api: &Api, handle: &Handle) -> ExchangeStats {
+    let passed = handle.vhost.exchange_traffic(&handle.exchange.name);
+    let counters = [passed.published_in, passed.published_out, 0, 0, 0, 0, 0, 0, 0, 0];
+    let watched = Watched::Exchange(Vhost::name(&handle.vhost).clone(), handle.exchange.name.clone());
+    let [publish_in_details, publish_out_details, ..] =
+        api.rates().sample(watched, counters, api.now()).rates.map(|rate| Rate { rate });
+    ExchangeStats {
+        publish_in: passed.published_in,
+        publish_in_details,
+        publish_out: passed.published_out,
+        publish_out_details,
+    }
+}
+
+fn shown(api: Api, query: &ListQuery, handles: Vec<Handle>) -> ApiResult<Response> {
+    list(query, handles, move |handle| show(&api, handle))
 }
 
 fn find(vhost: &Arc<Vhost>, name: &str) -> ApiResult<Handle> {
@@ -127,7 +165,7 @@ pub(crate) async fn list_all(
     Params(query): Params<ListQuery>,
 ) -> ApiResult<Response> {
     let handles = caller.vhosts(&api).iter().flat_map(handles).collect();
-    list(&query, handles, show)
+    shown(api, &query, handles)
 }
 
 /// The exchanges of a vhost; or, if there is no such vhost, the exchange of this name in the default vhost
@@ -141,10 +179,11 @@ pub(crate) async fn list_of_vhost(
     Params(columns): Params<ColumnsQuery>,
 ) -> ApiResult<Response> {
     if api.broker().vhost(&name).is_some() {
-        return list(&query, handles(&caller.see(&api, &name)?), show);
+        let handles = handles(&caller.see(&api, &name)?);
+        return shown(api, &query, handles);
     }
     let vhost = caller.see(&api, DEFAULT_VHOST)?;
-    Ok(one(&columns, &show(&find(&vhost, &name)?)))
+    Ok(one(&columns, &show(&api, &find(&vhost, &name)?)))
 }
 
 /// An exchange
@@ -157,7 +196,7 @@ pub(crate) async fn get(
     Params(query): Params<ColumnsQuery>,
 ) -> ApiResult<Response> {
     let vhost = caller.see(&api, &vhost)?;
-    Ok(one(&query, &show(&find(&vhost, &name)?)))
+    Ok(one(&query, &show(&api, &find(&vhost, &name)?)))
 }
 
 /// Declare an exchange
@@ -192,7 +231,6 @@ async fn declare(
     given: ExchangeDeclaration,
 ) -> ApiResult<StatusCode> {
     let vhost = caller.enter(api, vhost)?;
-    caller.permit(api, vhost.name(), Permission::Configure, ResourceKind::Exchange, exchange_name(name))?;
     let spec = ExchangeSpec {
         kind: given.kind.parse::<ExchangeKind>()?,
         durable: given.durable,
@@ -200,7 +238,10 @@ async fn declare(
         internal: given.internal,
         arguments: given.arguments.checked(api.broker().limits().table_depth_max)?,
     };
-    let made = vhost.declare_exchange(exchange_name(name), spec)?;
+    let (access, exchange) = (caller.access(api, vhost.name())?, exchange_name(name));
+    let exists = vhost.exchange_kind(exchange).is_some();
+    permits::declare(&access, (ResourceKind::Exchange, exchange), exists, &spec.arguments)?;
+    let made = vhost.declare_exchange(exchange, spec)?;
     until_kept(api, &vhost).await?;
     note_change(caller, "exchange declared", name);
     Ok(declared(made))

@@ -1,13 +1,11 @@
 //! What RabbitMQ has and this broker needs not, answered so that tools go on; and hashing a password.
 //!
-//! Owns feature flags, deprecated features, rebalancing, login attempts. Must not pretend to do anything.
+//! Owns feature flags, deprecated features, rebalancing. Must not pretend to do anything.
 
-use crate::api::Api;
 use crate::auth::{Admin, Caller, Monitor};
 use crate::error::{ApiError, ApiResult};
 use crate::request::At;
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::Value;
 
@@ -41,16 +39,6 @@ pub(crate) async fn deprecated_used(_: Monitor) -> Json<Vec<Value>> {
 pub(crate) async fn rebalance(Admin(caller): Admin) -> StatusCode {
     tracing::info!(user = &*caller.user().name, "rebalancing asked for: there is one node");
     StatusCode::NO_CONTENT
-}
-
-/// Login attempts by protocol: not counted
-#[utoipa::path(get, path = "/auth/attempts/{node}", tag = "features", responses((status = 200, body = Vec<Object>)))]
-pub(crate) async fn attempts(
-    _: Monitor,
-    State(api): State<Api>,
-    At(node): At<String>,
-) -> ApiResult<Json<Vec<Value>>> {
-    if node == api.node() { Ok(Json(Vec::new())) } else { Err(ApiError::not_found()) }
 }
 
 /// Whether management logins go through OAuth: they do not

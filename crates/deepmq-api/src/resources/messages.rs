@@ -19,7 +19,9 @@ use bytes::Bytes;
 use deepmq_broker::message::Delivery;
 use deepmq_broker::queue::{Fetched, Outcome, Queue, Settlement};
 use deepmq_broker::subscriber::Wakes;
+use deepmq_broker::traffic::MessageCounts;
 use deepmq_broker::vhost::Publication;
+use deepmq_broker::{Shortage, permits};
 use deepmq_model::access::Permission;
 use deepmq_model::queue::Position;
 use deepmq_model::topology::{NAME_BYTES_MAX, ResourceKind};
@@ -132,17 +134,25 @@ pub(crate) async fn publish(
         )));
     }
     let exchange = exchange_name(&exchange);
-    caller.permit(&api, vhost.name(), Permission::Write, ResourceKind::Exchange, exchange)?;
+    let access = caller.access(&api, vhost.name())?;
+    permits::publish(&access, &vhost, exchange, message.routing_key.as_bytes())?;
     if exchange.len() > NAME_BYTES_MAX || message.routing_key.len() > NAME_BYTES_MAX {
         return Err(ApiError::bad_request("an exchange and a routing key have at most 255 bytes"));
     }
     let properties = message.properties.encode(&caller.user().name, limits.table_depth_max)?;
-    if api.broker().memory().is_full() {
-        return Err(ApiError::unavailable("publishers are blocked: low on memory"));
+    if let Some(shortage) = api.broker().shortage() {
+        let reason = match shortage {
+            Shortage::Memory => "publishers are blocked: low on memory",
+            Shortage::Disk => "publishers are blocked: low on disk",
+            Shortage::Both => "publishers are blocked: low on memory & disk",
+        };
+        return Err(ApiError::unavailable(reason));
     }
     let publication =
         Publication { exchange, routing_key: &message.routing_key, properties: &properties, body };
     let routed = vhost.publish(&publication)?;
+    let dropped = u64::from(routed.queues == 0);
+    api.broker().count(MessageCounts { published: 1, dropped, ..MessageCounts::default() });
     until_durable(&api, routed.lsn).await?;
     Ok(Json(Routed { routed: routed.queues > 0 }))
 }
@@ -173,7 +183,17 @@ pub(crate) async fn get(
     let vhost = caller.enter(&api, &vhost)?;
     caller.permit(&api, vhost.name(), Permission::Read, ResourceKind::Queue, &queue)?;
     let queue = vhost.queue(&queue, NOBODY)?;
-    fetch(&queue, &wanted).await.map(Json)
+    let messages = fetch(&queue, &wanted).await?;
+    count(&api, &messages, wanted.ackmode);
+    Ok(Json(messages))
+}
+
+/// Counts what was fetched in the broker's totals.
+fn count(api: &Api, messages: &[Message], mode: AckMode) {
+    let fetched = messages.len() as u64;
+    let redelivered = messages.iter().filter(|message| message.redelivered).count() as u64;
+    let acked = if mode == AckMode::AckRequeueFalse { fetched } else { 0 };
+    api.broker().count(MessageCounts { fetched, redelivered, acked, ..MessageCounts::default() });
 }
 
 /// Takes all that is wanted first and settles it then, or else the first would come again and again.

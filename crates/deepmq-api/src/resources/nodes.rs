@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 /// A node
@@ -55,6 +55,8 @@ pub(crate) struct Node {
     proc_used: u64,
     proc_total: u64,
     db_dir: String,
+    /// What was found damaged in the data directory at the start, in words
+    damage: Vec<String>,
     log_files: Vec<String>,
     config_files: Vec<String>,
 }
@@ -74,8 +76,8 @@ fn show(api: &Api) -> Node {
     Node {
         name: api.node().to_owned(),
         kind: "disc",
-        running: true,
-        being_drained: false,
+        running: broker.storage_failure().is_none(),
+        being_drained: broker.is_stopping(),
         os_pid: process.pid.to_string(),
         rabbitmq_version: config.version.to_string(),
         uptime: u64::try_from(status.uptime.as_millis()).unwrap_or(u64::MAX),
@@ -106,6 +108,7 @@ fn show(api: &Api) -> Node {
         proc_used: process.threads,
         proc_total: 1 << 20,
         db_dir: config.data_dir.as_deref().map(|dir| dir.display().to_string()).unwrap_or_default(),
+        damage: broker.durable().map(|durable| durable.damage().to_vec()).unwrap_or_default(),
         log_files: Vec::new(),
         config_files: Vec::new(),
     }
@@ -142,6 +145,33 @@ pub(crate) async fn memory(
     At(node): At<String>,
 ) -> ApiResult<Json<Value>> {
     check(&api, &node)?;
+    let mut memory = parts(&api);
+    let resident = Process::inspect().resident_bytes;
+    memory.insert("strategy".into(), "rss".into());
+    memory.insert("total".into(), json!({"erlang": resident, "rss": resident, "allocated": resident}));
+    Ok(Json(json!({ "memory": memory })))
+}
+
+/// The parts of the node's memory in percent
+#[utoipa::path(get, path = "/nodes/{node}/memory/relative", tag = "nodes", responses((status = 200, body = Object)))]
+pub(crate) async fn memory_relative(
+    _: Monitor,
+    State(api): State<Api>,
+    At(node): At<String>,
+) -> ApiResult<Json<Value>> {
+    check(&api, &node)?;
+    let mut memory = parts(&api);
+    let total: u64 = memory.values().filter_map(Value::as_u64).sum();
+    for part in memory.values_mut() {
+        let bytes = part.as_u64().unwrap_or_default();
+        *part = (bytes * 100).checked_div(total).unwrap_or_default().into();
+    }
+    memory.insert("total".into(), 100.into());
+    Ok(Json(json!({ "memory": memory })))
+}
+
+/// The parts of the memory, in bytes.
+fn parts(api: &Api) -> Map<String, Value> {
     let (resident, messages) = (Process::inspect().resident_bytes, api.broker().memory().used() as u64);
     // Tools expect every part of RabbitMQ's memory.
     let none = [
@@ -169,11 +199,8 @@ pub(crate) async fn memory(
         "allocated_unused",
         "reserved_unallocated",
     ];
-    let mut memory: serde_json::Map<String, Value> =
-        none.iter().map(|part| ((*part).to_owned(), 0.into())).collect();
+    let mut memory: Map<String, Value> = none.iter().map(|part| ((*part).to_owned(), 0.into())).collect();
     memory.insert("queue_procs".into(), messages.into());
     memory.insert("other_system".into(), resident.saturating_sub(messages).into());
-    memory.insert("strategy".into(), "rss".into());
-    memory.insert("total".into(), json!({"erlang": resident, "rss": resident, "allocated": resident}));
-    Ok(Json(json!({ "memory": memory })))
+    memory
 }

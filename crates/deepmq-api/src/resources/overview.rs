@@ -168,6 +168,14 @@ pub(crate) async fn overview(
     one(&query, &show(&api, &caller))
 }
 
+impl WhoAmI {
+    pub(crate) fn of(caller: &Caller) -> Self {
+        let user = caller.user();
+        let tags = user.tags.iter().map(ToString::to_string).collect();
+        Self { name: user.name.to_string(), tags, is_internal_user: true }
+    }
+}
+
 fn show(api: &Api, caller: &Caller) -> Overview {
     let vhosts = caller.vhosts(api);
     let mut sums = Sums::default();
@@ -287,13 +295,12 @@ fn listeners(api: &Api) -> Vec<ListenerShown> {
 /// The user who asks, with its tags
 #[utoipa::path(get, path = "/whoami", tag = "overview", responses((status = 200, body = WhoAmI)))]
 pub(crate) async fn whoami(caller: Caller) -> Json<WhoAmI> {
-    let user = caller.user();
-    let tags = user.tags.iter().map(ToString::to_string).collect();
-    Json(WhoAmI { name: user.name.to_string(), tags, is_internal_user: true })
+    Json(WhoAmI::of(&caller))
 }
 
 /// The broker's version
-#[utoipa::path(get, path = "/version", tag = "overview", responses((status = 200, body = String)))]
+#[utoipa::path(get, path = "/version", tag = "overview",
+    responses((status = 200, body = String, content_type = "application/json")))]
 pub(crate) async fn version(_: Caller, State(api): State<Api>) -> Json<String> {
     Json(api.broker().config().version.to_string())
 }

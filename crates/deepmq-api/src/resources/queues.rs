@@ -9,7 +9,7 @@ pub(crate) use shown::{Queue, QueueDetails, show};
 use super::{DEFAULT_VHOST, NOBODY, declared};
 use crate::api::Api;
 use crate::arguments::Arguments;
-use crate::auth::Caller;
+use crate::auth::{Admin, Caller};
 use crate::durable::until_kept;
 use crate::error::{ApiError, ApiResult};
 use crate::listing::{ColumnsQuery, ListQuery, Listing, Named, list, one};
@@ -18,12 +18,12 @@ use crate::request_id::note_change;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use deepmq_broker::Vhost;
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::vhost::{DeleteIf, RunningQueue};
+use deepmq_broker::{Vhost, permits};
 use deepmq_model::access::Permission;
 use deepmq_model::topology::{QueueSpec, ResourceKind};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// What a queue is to be
@@ -62,7 +62,8 @@ pub(crate) struct QueueAction {
 }
 
 /// The queues of a vhost, or one of the default vhost
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
 #[expect(dead_code, reason = "it describes what one of two handlers writes")]
 #[schema(no_recursion)]
 pub(crate) enum QueuesOrQueue {
@@ -106,6 +107,27 @@ pub(crate) async fn list_detailed(
     query: Params<ListQuery>,
 ) -> ApiResult<Response> {
     list_all(caller, state, query).await
+}
+
+/// The queues that a user may do anything with
+#[utoipa::path(get, path = "/users/{user}/queues", tag = "queues", params(ListQuery),
+    responses((status = 200, body = Listing<Queue>)))]
+pub(crate) async fn list_of_user(
+    _: Admin,
+    State(api): State<Api>,
+    At(user): At<String>,
+    Params(query): Params<ListQuery>,
+) -> ApiResult<Response> {
+    let broker = api.broker();
+    let user = broker.get_user(&user).ok_or_else(ApiError::not_found)?.name;
+    let mut handles = Vec::new();
+    for vhost in broker.vhosts() {
+        let Some(access) = broker.access(&user, vhost.name()) else { continue };
+        let mut queues = vhost.declared_queues();
+        queues.retain(|queue| access.check_any(ResourceKind::Queue, &queue.declared.name).is_ok());
+        handles.extend(queues);
+    }
+    shown(api, &query, handles)
 }
 
 /// The queues of a vhost; or, if there is no such vhost, the queue of this name in the default vhost
@@ -174,7 +196,6 @@ async fn declare(
         return Err(ApiError::bad_request("an exclusive queue belongs to a connection: declare it there"));
     }
     let vhost = caller.enter(api, vhost)?;
-    caller.permit(api, vhost.name(), Permission::Configure, ResourceKind::Queue, name)?;
     let spec = QueueSpec {
         durable: given.durable,
         exclusive: false,
@@ -182,6 +203,8 @@ async fn declare(
         server_named: false,
         arguments: given.arguments.checked(api.broker().limits().table_depth_max)?,
     };
+    let access = caller.access(api, vhost.name())?;
+    permits::declare(&access, (ResourceKind::Queue, name), vhost.has_queue(name), &spec.arguments)?;
     let (_, made) = vhost.declare_queue(name, spec, NOBODY)?;
     until_kept(api, &vhost).await?;
     note_change(caller, "queue declared", name);

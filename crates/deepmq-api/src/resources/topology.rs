@@ -29,7 +29,7 @@ pub(crate) async fn get(caller: Caller, State(api): State<Api>) -> ApiResult<Jso
     let vhost = caller.see(&api, DEFAULT_VHOST)?;
     Ok(Json(Topology {
         vhost: vhost.name().to_string(),
-        exchanges: exchanges::handles(&vhost).iter().map(exchanges::show).collect(),
+        exchanges: exchanges::handles(&vhost).iter().map(|one| exchanges::show(&api, one)).collect(),
         queues: vhost.declared_queues().iter().map(|queue| queues::show(&api, queue)).collect(),
         bindings: bindings::handles(&vhost).iter().map(bindings::show).collect(),
     }))

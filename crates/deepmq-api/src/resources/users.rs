@@ -24,6 +24,10 @@ use utoipa::ToSchema;
 
 /// What RabbitMQ takes a hash for that comes without its algorithm.
 const DEFAULT_ALGORITHM: &str = "rabbit_password_hashing_sha256";
+/// What it makes of it is of no use if the hash is as long as this one's: RabbitMQ's own tool sends such hashes.
+const LONG_ALGORITHM: &str = "rabbit_password_hashing_sha512";
+/// Four bytes of salt and a digest of 64.
+const LONG_HASH_BYTES: usize = 68;
 
 /// A user
 #[derive(Debug, Serialize, ToSchema)]
@@ -160,13 +164,19 @@ fn password(given: UserDeclaration) -> ApiResult<Option<Password>> {
         (Some(plain), None) => Ok(Some(Password::Plain(Secret::new(plain)))),
         (None, Some(hash)) if hash.is_empty() => Ok(Some(Password::Hash(PasswordHash::nothing()))),
         (None, Some(hash)) => {
-            let algorithm = given.hashing_algorithm.as_deref().unwrap_or(DEFAULT_ALGORITHM);
+            let algorithm = given.hashing_algorithm.as_deref().unwrap_or_else(|| algorithm_of(&hash));
             let read = PasswordHash::read(algorithm, &hash);
             read.map(|hash| Some(Password::Hash(hash)))
                 .map_err(|error| ApiError::bad_request(error.to_string()))
         }
         (None, None) => Ok(None),
     }
+}
+
+/// The algorithm of a hash that comes without its name.
+fn algorithm_of(hash: &str) -> &'static str {
+    let is_long = BASE64_STANDARD.decode(hash).is_ok_and(|bytes| bytes.len() == LONG_HASH_BYTES);
+    if is_long { LONG_ALGORITHM } else { DEFAULT_ALGORITHM }
 }
 
 /// Delete a user; its connections are closed

@@ -7,7 +7,7 @@ use super::overview::Sums;
 use super::users::Tags;
 use crate::api::Api;
 use crate::auth::{Admin, Caller};
-use crate::error::{ApiError, ApiResult};
+use crate::error::{ApiError, ApiResult, Refusal};
 use crate::listing::{ColumnsQuery, ListQuery, Listing, Named, list, one};
 use crate::rates::Watched;
 use crate::request::{At, Params, Payload};
@@ -59,6 +59,8 @@ pub(crate) struct VhostDeclaration {
     tags: Tags,
     /// `classic` or `quorum`
     default_queue_type: Option<String>,
+    /// Whether it is protected; if not given, as before
+    protected_from_deletion: Option<bool>,
 }
 
 impl Named for Arc<deepmq_broker::Vhost> {
@@ -72,6 +74,7 @@ fn show(api: &Api, vhost: &Arc<deepmq_broker::Vhost>) -> Vhost {
     let record = api.broker().get_vhost(name);
     let description = record.as_ref().map(|record| record.description.clone()).unwrap_or_default();
     let tags: Vec<_> = record.iter().flat_map(|record| &record.tags).map(ToString::to_string).collect();
+    let protected = record.as_ref().is_some_and(|record| record.protected_from_deletion);
     let kind =
         record.and_then(|record| record.default_queue_type).map_or("classic".into(), |kind| kind.to_string());
     let sums = Sums::of(&vhost.declared_queues());
@@ -88,8 +91,8 @@ fn show(api: &Api, vhost: &Arc<deepmq_broker::Vhost>) -> Vhost {
         tags,
         default_queue_type: kind,
         tracing: false,
-        protected_from_deletion: false,
-        cluster_state: BTreeMap::from([(api.node().to_owned(), "running")]),
+        protected_from_deletion: protected,
+        cluster_state: BTreeMap::from([(api.node().to_owned(), state(api))]),
         messages: sums.depth.ready + sums.depth.unacked,
         messages_details: messages,
         messages_ready: sums.depth.ready,
@@ -98,6 +101,11 @@ fn show(api: &Api, vhost: &Arc<deepmq_broker::Vhost>) -> Vhost {
         messages_unacknowledged_details: unacked,
         message_stats: MessageStats::sample(api, Watched::Vhost(name.clone()), &sums.counts).0,
     }
+}
+
+/// What is durable in it can be written, or it is stopped.
+fn state(api: &Api) -> &'static str {
+    if api.broker().storage_failure().is_some() { "stopped" } else { "running" }
 }
 
 /// All vhosts
@@ -134,11 +142,13 @@ pub(crate) async fn put(
     At(name): At<String>,
     Payload(given): Payload<VhostDeclaration>,
 ) -> ApiResult<StatusCode> {
+    let known = api.broker().get_vhost(&name).is_some_and(|known| known.protected_from_deletion);
     let done = api.broker().put_vhost(VhostRecord {
         name: name.as_str().into(),
         description: given.description,
         tags: given.tags.names(),
         default_queue_type: given.default_queue_type.filter(|kind| !kind.is_empty()).map(Into::into),
+        protected_from_deletion: given.protected_from_deletion.unwrap_or(known),
     });
     let created = done.as_ref().is_ok_and(|done| done.created);
     let status = edits::put(&api, &caller, "vhost", done).await?;
@@ -150,7 +160,8 @@ pub(crate) async fn put(
 }
 
 /// Delete a vhost with everything in it; connections to it are closed
-#[utoipa::path(delete, path = "/vhosts/{vhost}", tag = "vhosts", responses((status = 204)))]
+#[utoipa::path(delete, path = "/vhosts/{vhost}", tag = "vhosts",
+    responses((status = 204), (status = 412, description = "It is protected from deletion", body = Refusal)))]
 pub(crate) async fn delete(
     Admin(caller): Admin,
     State(api): State<Api>,
@@ -158,6 +169,28 @@ pub(crate) async fn delete(
 ) -> ApiResult<StatusCode> {
     let done = api.broker().delete_vhost(&name);
     edits::delete(&api, &caller, "vhost", done).await
+}
+
+/// Protect a vhost from deletion
+#[utoipa::path(post, path = "/vhosts/{vhost}/deletion/protection", tag = "vhosts", responses((status = 204)))]
+pub(crate) async fn protect(
+    Admin(caller): Admin,
+    State(api): State<Api>,
+    At(name): At<String>,
+) -> ApiResult<StatusCode> {
+    let done = api.broker().protect_vhost(&name, true)?;
+    edits::put(&api, &caller, "vhost", Ok(done)).await
+}
+
+/// Allow to delete a vhost again
+#[utoipa::path(delete, path = "/vhosts/{vhost}/deletion/protection", tag = "vhosts", responses((status = 204)))]
+pub(crate) async fn unprotect(
+    Admin(caller): Admin,
+    State(api): State<Api>,
+    At(name): At<String>,
+) -> ApiResult<StatusCode> {
+    let done = api.broker().protect_vhost(&name, false)?;
+    edits::put(&api, &caller, "vhost", Ok(done)).await
 }
 
 /// Start a vhost on a node: it runs already

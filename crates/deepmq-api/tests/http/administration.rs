@@ -226,3 +226,72 @@ async fn definitions_that_are_wrong_somewhere_change_nothing_and_say_where() {
     assert_eq!(rig.json("/definitions").await, before);
     assert_eq!(rig.ask("nobody", Method::GET, "/definitions", Value::Null).await.status, 401);
 }
+
+#[tokio::test]
+async fn a_protected_vhost_is_not_deleted_until_that_is_taken_back() {
+    let rig = Rig::start().await;
+    assert_eq!(rig.post("/vhosts/mine/deletion/protection", Value::Null).await.status, 204);
+    assert_eq!(rig.json("/vhosts/mine").await["protected_from_deletion"], true);
+    let refused = rig.delete("/vhosts/mine").await;
+    assert_eq!(
+        refused.refusal(),
+        (
+            412,
+            "precondition_failed",
+            "Refusing to delete virtual host 'mine' because it is protected from deletion"
+        )
+    );
+    rig.put("/vhosts/mine", json!({"description": "changed"})).await;
+    assert_eq!(rig.json("/vhosts/mine").await["protected_from_deletion"], true, "not said, not changed");
+    let exported = rig.json("/definitions").await["vhosts"].clone();
+    let mine = exported.as_array().unwrap().iter().find(|vhost| vhost["name"] == "mine").unwrap();
+    assert_eq!(mine["metadata"]["protected_from_deletion"], true);
+    assert_eq!(rig.delete("/vhosts/mine/deletion/protection").await.status, 204);
+    assert_eq!(rig.delete("/vhosts/mine").await.status, 204);
+    assert_eq!(rig.post("/vhosts/mine/deletion/protection", Value::Null).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_login_by_form_tells_who_it_is_and_gives_nothing_to_keep() {
+    let rig = Rig::start().await;
+    let login = async |form: &'static str| {
+        let asked = rig.client().post(rig.url("/login")).body(form).send().await.unwrap();
+        assert!(asked.headers().get("set-cookie").is_none());
+        crate::rig::Answer::read(asked).await
+    };
+    let who = login("username=guest&password=guest").await;
+    assert_eq!((who.status.as_u16(), &who.json["name"]), (200, &json!("guest")));
+    for wrong in ["username=guest&password=x", "username=nobody&password=guest", "username=guest", ""] {
+        assert_eq!(login(wrong).await.status, 401, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_queues_of_a_user_are_those_it_may_do_something_with() {
+    let rig = Rig::start().await;
+    for queue in ["/queues/%2F/a", "/queues/mine/b", "/queues/mine/c"] {
+        rig.put(queue, json!({})).await;
+    }
+    let permission = json!({"configure": "^$", "write": "^b$", "read": "^$"});
+    rig.put("/permissions/mine/manager", permission).await;
+    let queues = rig.json("/users/manager/queues").await;
+    assert_eq!(queues.as_array().unwrap().iter().map(|queue| &queue["name"]).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(rig.get("/users/nobody-known/queues").await.status, 404);
+}
+
+#[tokio::test]
+async fn older_names_of_paths_lead_to_the_same() {
+    let rig = Rig::start().await;
+    assert_eq!(rig.json("/all-configuration").await, rig.json("/definitions").await);
+    let policy = json!({"policies": [
+        {"vhost": "/", "name": "p", "pattern": ".", "apply-to": "queues", "definition": {"max-length": 1}}
+    ]});
+    assert_eq!(rig.post("/all-configuration", policy).await.status, 204);
+    assert_eq!(rig.json("/policies/%2F/p").await["definition"]["max-length"], 1);
+    assert_eq!(rig.delete("/reset").await.status, 204);
+    let node = rig.json("/nodes").await[0]["name"].as_str().unwrap().to_owned();
+    assert_eq!(rig.delete(&format!("/reset/{node}")).await.status, 204);
+    assert_eq!(rig.delete("/reset/other").await.status, 404);
+    let memory = rig.json(&format!("/nodes/{node}/memory/relative")).await["memory"].clone();
+    assert!(memory["other_system"].as_u64().unwrap() > 50);
+}

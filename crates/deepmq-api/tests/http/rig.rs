@@ -5,6 +5,7 @@
 use deepmq_api::{Api, ApiConfig, Listener};
 use deepmq_broker::BrokerConfig;
 use deepmq_broker::users::UserSpec;
+use deepmq_storage::Seam;
 use deepmq_testkit::TestBroker;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
@@ -42,7 +43,16 @@ impl Rig {
         configure: impl FnOnce(&mut BrokerConfig),
         configure_api: impl FnOnce(&mut ApiConfig),
     ) -> Self {
-        let broker = TestBroker::start_with(|config| {
+        Self::start_on(Seam::real(), configure, configure_api).await
+    }
+
+    /// With this clock and disk.
+    pub(crate) async fn start_on(
+        seam: Seam,
+        configure: impl FnOnce(&mut BrokerConfig),
+        configure_api: impl FnOnce(&mut ApiConfig),
+    ) -> Self {
+        let broker = TestBroker::start_on(seam, |config| {
             let only_mine = deepmq_broker::users::VhostAccess::Only(vec!["mine".into()]);
             config.users = vec![
                 user("guest", &["administrator"]),

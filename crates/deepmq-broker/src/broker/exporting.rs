@@ -69,11 +69,12 @@ fn user_entry(state: &State, user: UserRecord) -> UserEntry {
 }
 
 fn vhost_entry(vhost: VhostRecord) -> VhostEntry {
-    let VhostRecord { name, description, tags, default_queue_type } = vhost;
+    let VhostRecord { name, description, tags, default_queue_type, protected_from_deletion } = vhost;
     let metadata = VhostMetadata {
         description: Some(description.clone()),
         tags: Some(tags.clone()),
         default_queue_type: default_queue_type.clone(),
+        protected_from_deletion: protected_from_deletion.then_some(true),
     };
     // The limits are among the parameters, where RabbitMQ looks for them.
     let limits = VhostLimits::default();

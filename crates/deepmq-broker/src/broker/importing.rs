@@ -180,6 +180,7 @@ fn vhost_record(state: &State, vhost: &VhostEntry) -> VhostRecord {
         description: description.or(metadata.description).unwrap_or(known.description),
         tags: tags.or(metadata.tags).unwrap_or(known.tags),
         default_queue_type: default_queue_type.or(metadata.default_queue_type).or(known.default_queue_type),
+        protected_from_deletion: metadata.protected_from_deletion.unwrap_or(known.protected_from_deletion),
     }
 }
 

@@ -30,9 +30,23 @@ impl Broker {
     /// Deletes a vhost with everything in it and everything said of it, and closes its connections.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is none, or it is protected.
     pub fn delete_vhost(&self, name: &str) -> Result<Done, RegistryError> {
-        self.edit(Edit::NoVhost { name: name.into() })
+        let mut state = self.0.registry.write();
+        if state.vhost(name).is_some_and(|vhost| vhost.protected_from_deletion) {
+            return Err(RegistryError::Protected { vhost: name.into() });
+        }
+        self.edit_locked(&mut state, Edit::NoVhost { name: name.into() })
+    }
+
+    /// Protects a vhost from deletion, or takes that back.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn protect_vhost(&self, name: &str, protected: bool) -> Result<Done, RegistryError> {
+        let mut state = self.0.registry.write();
+        let known = state.vhost(name).cloned().ok_or_else(|| RegistryError::missing("vhost", name))?;
+        self.edit_locked(&mut state, Edit::Vhost(VhostRecord { protected_from_deletion: protected, ..known }))
     }
 
     /// The limits of a vhost; those that are not set are none.

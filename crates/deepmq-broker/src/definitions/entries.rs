@@ -2,9 +2,10 @@
 //!
 //! Owns the forms that are taken, and which keys there are. Must not know which values are sound.
 
+use crate::json;
 use crate::registry::{UserLimits, VhostLimits};
 use deepmq_model::Name;
-use serde::de::{Error, IgnoredAny};
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -74,6 +75,9 @@ pub struct VhostMetadata {
     /// As in the entry.
     #[serde(default, deserialize_with = "queue_type", skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<Name>,
+    /// The vhost is not to be deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_from_deletion: Option<bool>,
 }
 
 /// A queue.
@@ -199,26 +203,12 @@ fn queue_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Name>
     }))
 }
 
-/// Erlang writes an empty object as an empty list now and then.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OrEmptyList<T> {
-    Empty([IgnoredAny; 0]),
-    Object(T),
-}
-
 fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
-    match OrEmptyList::deserialize(deserializer) {
-        Ok(OrEmptyList::Empty([])) => Ok(Map::new()),
-        Ok(OrEmptyList::Object(object)) => Ok(object),
-        Err(_) => Err(D::Error::custom("arguments must be an object")),
-    }
+    json::read_object(deserializer).map_err(|_| D::Error::custom("arguments must be an object"))
 }
 
-fn limits<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    match OrEmptyList::deserialize(deserializer) {
-        Ok(OrEmptyList::Empty([])) => Ok(T::default()),
-        Ok(OrEmptyList::Object(limits)) => Ok(limits),
-        Err(_) => Err(D::Error::custom("limits must be an object of max-... and numbers")),
-    }
+fn limits<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    let limits = json::read_object(deserializer).ok();
+    let limits = limits.and_then(|limits| serde_json::from_value(Value::Object(limits)).ok());
+    limits.ok_or_else(|| D::Error::custom("limits must be an object of max-... and numbers"))
 }

@@ -21,6 +21,8 @@ pub(crate) struct Recovery {
     found: Recovered,
     /// Changes that lead to the topology.
     pub(crate) changes: Vec<Change>,
+    /// What was damaged, in words.
+    pub(super) damage: Vec<String>,
 }
 
 /// What a queue goes on with.
@@ -61,11 +63,12 @@ impl Recovery {
             tracing::info!(bytes = found.torn_bytes, "cut off what a crash left unfinished in the journal");
         }
         let names = names(&found);
-        for damage in &found.damage {
-            let damage = damage.describe(|queue| names.describe(queue));
+        let damage = found.damage.iter().map(|damage| damage.describe(|queue| names.describe(queue)));
+        let damage: Vec<String> = damage.collect();
+        for damage in &damage {
             tracing::error!(damage, "the data directory is damaged, the rest is served");
         }
-        Ok(Self { seam: seam.clone(), store: store.clone(), found, changes })
+        Ok(Self { seam: seam.clone(), store: store.clone(), found, changes, damage })
     }
 
     /// Whether the broker was stopped in order.

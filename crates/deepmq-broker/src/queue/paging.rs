@@ -148,6 +148,7 @@ impl Queue {
             for (positions, packed) in read {
                 lost += state.backlog.page_in(positions, packed.as_ref());
             }
+            state.counters.lost += lost;
             state.dispatch(self, &mut wakes);
             if state.leaving.is_waiting() {
                 wakes.dead_letters.note(self);

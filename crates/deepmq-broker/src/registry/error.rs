@@ -18,6 +18,12 @@ pub enum RegistryError {
         /// Its name.
         name: String,
     },
+    /// A vhost is not to be deleted.
+    #[error("Refusing to delete virtual host '{vhost}' because it is protected from deletion")]
+    Protected {
+        /// Its name.
+        vhost: Name,
+    },
     /// A name is empty or too long.
     #[error("the name of a {kind} must have 1 to 255 bytes")]
     Name {

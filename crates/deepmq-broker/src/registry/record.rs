@@ -2,6 +2,7 @@
 //!
 //! Owns the shapes. The names of fields in JSON are RabbitMQ's. Must not know which values are sound.
 
+use crate::json;
 use deepmq_model::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -45,6 +46,9 @@ pub struct VhostRecord {
     /// The type of queues that are declared without one: `classic` or `quorum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_queue_type: Option<Name>,
+    /// It is not deleted before this is taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected_from_deletion: bool,
 }
 
 /// What a user may do in a vhost: patterns of the names to configure, write and read.
@@ -99,6 +103,7 @@ pub struct PolicyRecord {
     #[serde(default = "all")]
     pub apply_to: Name,
     /// Its settings.
+    #[serde(deserialize_with = "json::read_object")]
     pub definition: Map<String, Value>,
     /// Of several policies for one queue or exchange, the one with the highest counts.
     #[serde(default)]

@@ -201,7 +201,16 @@ pub enum HashError {
     NotRabbit,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often this thread did argon2's work.
+    pub(super) static ARGON2_WORK: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// For one piece of work.
 fn argon2id() -> Argon2<'static> {
+    #[cfg(test)]
+    ARGON2_WORK.set(ARGON2_WORK.get() + 1);
     Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::DEFAULT)
 }
 

@@ -9,6 +9,7 @@ use deepmq_storage::seam::Random;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
+use super::attempts::Attempts;
 use super::password::{Password, PasswordHash, Secret};
 use super::recall::{Digest, RecallKey};
 use super::user::User;
@@ -19,6 +20,7 @@ pub struct Users {
     entries: RwLock<HashMap<Name, Arc<Entry>>>,
     key: RecallKey,
     random: Arc<dyn Random>,
+    attempts: Attempts,
 }
 
 /// Replaced as a whole when its user changes, so that what is remembered of an old password goes with it, even while
@@ -33,7 +35,13 @@ struct Entry {
 impl Users {
     /// A table of nobody.
     pub fn new(random: Arc<dyn Random>) -> Self {
-        Self { entries: RwLock::default(), key: RecallKey::draw(&*random), random }
+        let (key, attempts) = (RecallKey::draw(&*random), Attempts::default());
+        Self { entries: RwLock::default(), key, random, attempts }
+    }
+
+    /// How many logins were tried, as far as front-ends note it.
+    pub fn attempts(&self) -> &Attempts {
+        &self.attempts
     }
 
     /// Hashes a plain password, which blocks for tens of milliseconds; the plain one comes along for [`Users::remember`].

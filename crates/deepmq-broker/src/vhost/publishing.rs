@@ -2,7 +2,7 @@
 //!
 //! Owns the order of its effects: route, append, journal. Must not know who publishes; the fast way is a front-end's own.
 
-use super::Vhost;
+use super::{ExchangeTraffic, Vhost};
 use crate::backlog::BatchSize;
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
 use crate::subscriber::Wakes;
@@ -62,6 +62,8 @@ impl Vhost {
         let keys: Vec<&[u8]> = std::iter::once(key).chain(further).collect();
         let mut queues = Vec::new();
         self.route_keys(exchange, &keys, &mut headers, &mut RouteSet::new(), &mut queues)?;
+        let passed = ExchangeTraffic { published_in: 1, published_out: queues.len() as u64 };
+        self.exchange_counters(message.exchange).add(passed);
         let stripped = carbon.as_ref().and_then(|carbon| carbon.stripped.as_deref());
         let mut address = Vec::with_capacity(2 + exchange.len() + key.len());
         let mut writer = Writer::new(&mut address);

@@ -4,8 +4,10 @@
 
 use std::ops::Range;
 
+use super::meter::Meter;
 use super::{Appended, Durability, Resume};
 use crate::record::{Draft, Lsn, MARK_BYTES, Stamp, stamp};
+use crate::seam::Monotonic;
 
 /// A buffer that has grown beyond this is given back after it is written.
 const KEEP_BYTES: usize = 8 * 1024 * 1024;
@@ -13,6 +15,7 @@ const KEEP_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Active {
     tag: u64,
+    meter: Meter,
     file_bytes: u64,
     group: Group,
     /// The file records go to, and the offset of the next.
@@ -34,6 +37,8 @@ pub(super) struct Group {
     pub(super) buffer: Vec<u8>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) sync: bool,
+    /// When the first record was appended.
+    pub(super) since: Option<Monotonic>,
 }
 
 /// A piece of the buffer that goes to one file. It begins with room for a mark.
@@ -47,9 +52,10 @@ pub(super) struct Chunk {
 }
 
 impl Active {
-    pub(super) fn new(tag: u64, file_bytes: u64, resume: &Resume) -> Self {
+    pub(super) fn new(tag: u64, file_bytes: u64, resume: &Resume, meter: Meter) -> Self {
         Self {
             tag,
+            meter,
             file_bytes,
             group: Group::default(),
             file: resume.file,
@@ -67,6 +73,7 @@ impl Active {
     }
 
     pub(super) fn push(&mut self, draft: Draft<'_>, durability: Durability) -> Appended {
+        self.group.since.get_or_insert_with(|| self.meter.now());
         self.find_room(draft.size());
         let lsn = Lsn(self.next_lsn);
         let start = self.group.buffer.len();
@@ -133,5 +140,6 @@ impl Group {
         self.buffer.shrink_to(KEEP_BYTES);
         self.chunks.clear();
         self.sync = false;
+        self.since = None;
     }
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
 
-use crate::seam::{Disk, SimDisk};
+use crate::seam::{Disk, SimClock, SimDisk};
 use crate::*;
 
 #[derive(Default)]
@@ -295,4 +296,23 @@ fn closing_without_space_says_so_and_can_be_tried_again() {
     let (store, recovered) = Store::open(&seam, Path::new("/data"), Options::default()).unwrap();
     assert!(recovered.clean);
     assert_eq!(store.journal().durable(), Lsn(2));
+}
+
+#[test]
+fn each_sync_and_each_group_that_was_waited_for_is_measured_once() {
+    let clock = Arc::new(SimClock::new());
+    let seam = Seam { clock: clock.clone(), ..Seam::simulated(1) };
+    let store = Store::open(&seam, Path::new("/data"), Options::default()).unwrap().0;
+    let journal = store.journal();
+    append(&store, Durability::Os, b"nobody waits").unwrap();
+    journal.run_once().unwrap();
+    assert_eq!(journal.latencies().commits.counts.iter().sum::<u64>(), 0);
+    append(&store, Durability::Fsync, b"first").unwrap();
+    clock.advance(Duration::from_millis(7));
+    append(&store, Durability::Fsync, b"second").unwrap();
+    journal.run_once().unwrap();
+    let JournalLatencies { syncs, commits } = journal.latencies();
+    assert_eq!((commits.counts.iter().sum::<u64>(), commits.sum), (1, Duration::from_millis(7)));
+    assert_eq!(commits.counts[LATENCY_BOUNDS.partition_point(|bound| bound.as_millis() < 7)], 1);
+    assert_eq!(syncs.counts.iter().sum::<u64>(), 1);
 }

@@ -6,6 +6,7 @@
 use super::active::{Chunk, Group};
 use super::files::Files;
 use super::marks::Marks;
+use super::meter::Meter;
 use super::{Durability, JournalFile, Resume};
 use crate::data_dir::{DataDir, Handle};
 use crate::failure::StorageFailure;
@@ -15,6 +16,7 @@ use crate::seam::OpenMode;
 #[derive(Debug)]
 pub(super) struct Writer {
     dir: DataDir,
+    meter: Meter,
     file_bytes: u64,
     current: Option<Current>,
     /// A file with room but no records, which will be the next.
@@ -38,10 +40,17 @@ struct Current {
 }
 
 impl Writer {
-    pub(super) fn new(dir: DataDir, file_bytes: u64, resume: Resume, files: Vec<JournalFile>) -> Self {
+    pub(super) fn new(
+        dir: DataDir,
+        meter: Meter,
+        file_bytes: u64,
+        resume: Resume,
+        files: Vec<JournalFile>,
+    ) -> Self {
         let current = |(number, handle, recycled)| Current { number, handle, recycled };
         Self {
             dir,
+            meter,
             file_bytes,
             current: resume.current.map(|handle| current((resume.file, handle, resume.recycled))),
             prepared: resume.prepared.map(|(number, handle)| current((number, handle, true))),
@@ -94,6 +103,9 @@ impl Writer {
             self.sync()?;
         }
         marks.advance(Durability::Fsync, Lsn(self.synced));
+        if let Some(since) = group.since.filter(|_| group.sync) {
+            self.meter.committed(since);
+        }
         // Nobody waits for what follows.
         group.clear();
         self.spare = Group { chunks, ..group };
@@ -138,7 +150,9 @@ impl Writer {
         if self.synced < self.written
             && let Some(current) = &self.current
         {
+            let began = self.meter.now();
             self.dir.sync(&current.handle)?;
+            self.meter.synced(began);
             self.synced = self.written;
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::journal::{Journal, Outline, Resume};
 use crate::layout::Layout;
 use crate::record::{Mark, Stamp};
 use crate::recover::{Damage, Found, Recovered, find};
-use crate::seam::{Disk, LockError, LockGuard, OpenMode, Owner, Seam};
+use crate::seam::{Clock, Disk, LockError, LockGuard, OpenMode, Owner, Seam};
 use crate::segment::{FileCache, QueueSegments};
 
 /// The user who may write anywhere, and so does not notice that a directory is not his.
@@ -177,11 +177,12 @@ impl Store {
             found.recovered.damage.push(Damage::Format { file: dir.layout.format() });
             dir.replace(&dir.layout.format(), &[&format::encode(tag)])?;
         }
-        Self::tidy_up(dir, options, found, lock)
+        Self::tidy_up(dir, Arc::clone(&seam.clock), options, found, lock)
     }
 
     fn tidy_up(
         dir: DataDir,
+        clock: Arc<dyn Clock>,
         options: Options,
         found: Found,
         lock: LockGuard,
@@ -197,7 +198,7 @@ impl Store {
             (queue, Arc::new(Mutex::new(adopted)))
         };
         let queues = segments.into_iter().map(adopt).collect();
-        let journal = Journal::new(dir.clone(), options.journal_file_bytes, resume, files);
+        let journal = Journal::new(dir.clone(), clock, options.journal_file_bytes, resume, files);
         let store = Self {
             journal: Arc::new(journal),
             cache,

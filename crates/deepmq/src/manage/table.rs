@@ -62,6 +62,30 @@ pub(super) fn cell(item: &Value, field: &str) -> String {
         .collect()
 }
 
+/// The fields of an object, each as the way that leads to it; those that hold nothing are left out.
+pub(super) fn fields(item: &Value) -> Vec<String> {
+    let mut fields = Vec::new();
+    for (name, value) in item.as_object().into_iter().flatten() {
+        // A way through such a name would lead elsewhere.
+        let leads_on = !name.contains('.');
+        match value {
+            Value::Object(inner) if leads_on && !inner.keys().any(|key| key.contains('.')) => {
+                fields.extend(fields_of(name, value));
+            }
+            Value::Null => {}
+            Value::String(text) if text.is_empty() => {}
+            Value::Array(items) if items.is_empty() => {}
+            _ if leads_on => fields.push(name.clone()),
+            _ => {}
+        }
+    }
+    fields
+}
+
+fn fields_of(name: &str, inner: &Value) -> impl Iterator<Item = String> {
+    fields(inner).into_iter().map(move |field| format!("{name}.{field}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +99,12 @@ mod tests {
         let mut bare = Table::new(["", ""]);
         bare.row(["a".to_owned(), "1".to_owned()]);
         assert_eq!(bare.to_string(), "a  1");
+    }
+
+    #[test]
+    fn an_object_is_a_row_for_each_field_that_holds_something() {
+        let item = json!({"a": 1, "b": {"c": {"d": true}, "e": null}, "f": [], "g": "", "h": [1]});
+        assert_eq!(fields(&item), ["a", "b.c.d", "h"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::client::Client;
+use super::file::ClientFile;
 use super::kind::Kind;
 use crate::config::Period;
 
@@ -15,15 +16,15 @@ use crate::config::Period;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Broker")]
 pub(crate) struct On {
-    /// Where the broker's HTTP API is [default: $DEEPMQ_URL, or http://127.0.0.1:15672]
+    /// Where the broker's HTTP API is [default: $DEEPMQ_URL, or url of the file, or http://127.0.0.1:15672]
     #[arg(long, value_name = "URL", global = true)]
     url: Option<String>,
 
-    /// Who asks [default: $DEEPMQ_USER, or guest]
+    /// Who asks [default: $DEEPMQ_USER, or user of the file, or guest]
     #[arg(long, value_name = "NAME", global = true)]
     user: Option<String>,
 
-    /// Its password [default: $DEEPMQ_PASSWORD, or guest]
+    /// Its password [default: $DEEPMQ_PASSWORD, or password of the file, or guest]
     #[arg(long, value_name = "PASSWORD", global = true)]
     password: Option<String>,
 }
@@ -31,15 +32,17 @@ pub(crate) struct On {
 impl On {
     /// A client of that broker.
     pub(super) fn client(&self) -> anyhow::Result<Client> {
-        let or = |flag: &Option<String>, variable: &str, default: &str| {
-            flag.clone().or_else(|| env::var(variable).ok()).unwrap_or_else(|| default.to_owned())
+        let file = ClientFile::read()?;
+        let or = |flag: &Option<String>, variable: &str, file: Option<String>, default: &str| {
+            let given = flag.clone().or_else(|| env::var(variable).ok()).or(file);
+            given.unwrap_or_else(|| default.to_owned())
         };
-        let url = or(&self.url, "DEEPMQ_URL", "http://127.0.0.1:15672");
+        let url = or(&self.url, "DEEPMQ_URL", file.url, "http://127.0.0.1:15672");
         if !url.starts_with("http://") {
             anyhow::bail!("{url} is no address of a broker; write it as http://HOST:PORT");
         }
-        let (user, password) =
-            (or(&self.user, "DEEPMQ_USER", "guest"), or(&self.password, "DEEPMQ_PASSWORD", "guest"));
+        let user = or(&self.user, "DEEPMQ_USER", file.user, "guest");
+        let password = or(&self.password, "DEEPMQ_PASSWORD", file.password, "guest");
         Ok(Client::new(&url, &user, &password))
     }
 }
@@ -68,7 +71,7 @@ pub(crate) enum Manage {
         #[arg(long)]
         json: bool,
     },
-    /// Show one thing, as JSON
+    /// Show everything that is known of one thing
     Show {
         #[arg(value_enum)]
         kind: Kind,
@@ -78,6 +81,9 @@ pub(crate) enum Manage {
         /// The vhost it is in
         #[arg(long, value_name = "NAME", default_value = "/")]
         vhost: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Declare an exchange, a queue, a binding, a vhost, a user, a permission or a policy
     Declare {

@@ -7,7 +7,9 @@ use crate::api::Api;
 use crate::arguments::Arguments;
 use crate::rates::Watched;
 use crate::stats::{MessageStats, Rate, depth_rates, of_queue};
+use deepmq_broker::queue::Storage;
 use deepmq_broker::vhost::RunningQueue;
+use deepmq_storage::Durability;
 use serde::Serialize;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
@@ -43,17 +45,40 @@ pub(crate) struct Queue {
     messages_ram: u64,
     /// Those on disk alone
     messages_paged_out: u64,
-    /// Memory of the messages, in bytes
-    message_bytes: usize,
-    message_bytes_ram: usize,
+    /// Bytes of the messages, with what is kept beside them, in memory or not; those on disk alone are estimated
+    message_bytes: u64,
+    message_bytes_ram: u64,
+    message_bytes_paged_out: u64,
+    /// Memory it takes, in bytes: that of its messages
     memory: usize,
     /// Segment files on disk
     segments: usize,
     /// Their bytes
     segment_bytes: u64,
+    /// About how many of these are of messages that are still needed
+    live_segment_bytes: u64,
+    /// Messages in segments that are still needed, in memory or not
+    messages_stored: u64,
+    /// When a persistent message is confirmed: `fsync`, once it is synced; `os`, once it is handed to the operating system;
+    /// null: nothing of the queue is kept
+    durability: Option<&'static str>,
+    /// The place of the oldest message that was delivered and not settled; places are counted from the queue's first message
+    oldest_unacked_position: Option<u64>,
+    /// That message is in a segment, which stays on disk for it
+    oldest_unacked_pins_segment: bool,
+    /// Messages that were lost to damage on disk
+    messages_lost: u64,
+    /// How old its oldest message is at least, in seconds: since somebody first looked and found it; null without a message
+    oldest_message_age: Option<f64>,
+    /// What the first ready message says its time is (its property `timestamp`), in seconds since 1970; null if it does not
+    /// say, or is on disk alone
+    head_message_timestamp: Option<u64>,
     /// How many consumers it has
     consumers: usize,
+    /// 1 if there are consumers and they take what comes at once; 0 if there are none, or messages wait for them. It is of this
+    /// moment, not of a time
     consumer_capacity: f64,
+    /// The same
     consumer_utilisation: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     exclusive_consumer_tag: Option<String>,
@@ -115,11 +140,23 @@ pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
         messages_unacknowledged_details: unacked,
         messages_ram: (depth.ready + depth.unacked).saturating_sub(storage.paged_out_messages),
         messages_paged_out: storage.paged_out_messages,
-        message_bytes: depth.bytes,
-        message_bytes_ram: depth.bytes,
+        message_bytes: depth.bytes as u64 + paged_out_bytes(&storage),
+        message_bytes_ram: depth.bytes as u64,
+        message_bytes_paged_out: paged_out_bytes(&storage),
         memory: depth.bytes,
         segments: storage.segments,
         segment_bytes: storage.segment_bytes,
+        live_segment_bytes: storage.live_segment_bytes,
+        messages_stored: storage.stored_messages,
+        durability: running.durability().map(|durability| match durability {
+            Durability::Fsync => "fsync",
+            Durability::Os => "os",
+        }),
+        oldest_unacked_position: storage.oldest_unacked.map(|position| position.0),
+        oldest_unacked_pins_segment: storage.oldest_unacked_is_stored,
+        messages_lost: counters.lost,
+        oldest_message_age: api.oldest_age(running).map(|age| age.as_secs_f64()),
+        head_message_timestamp: running.head_timestamp(),
         consumers: depth.consumers,
         consumer_capacity: capacity,
         consumer_utilisation: capacity,
@@ -128,6 +165,12 @@ pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
         message_stats,
         user_who_performed_action: String::new(),
     }
+}
+
+/// By the average of what is on disk.
+fn paged_out_bytes(storage: &Storage) -> u64 {
+    let each = storage.live_segment_bytes.checked_div(storage.stored_messages).unwrap_or_default();
+    each * storage.paged_out_messages
 }
 
 fn idle_since(api: &Api, since: Duration) -> Option<String> {
