@@ -27,11 +27,11 @@ use tokio::time::sleep;
 
 /// A piece of a streamed list is this long, in bytes, or one item longer.
 const CHUNK_BYTES: usize = 32 * 1024;
-/// After so many pieces, which take a millisecond or two to make, the next waits for [`BREATH`]: a long list, asked for again and
-/// again, takes a third of a core and no more.
-const PIECES_IN_A_ROW: u32 = 8;
+/// After so many pieces, which take some hundred microseconds to make, the next waits for [`BREATH`]: who needs the core gets it
+/// soon, and a long list, asked for again and again, takes a small part of one.
+const PIECES_IN_A_ROW: u32 = 2;
 /// How long it waits.
-const BREATH: Duration = Duration::from_millis(3);
+const BREATH: Duration = Duration::from_millis(1);
 
 /// What a list is made of before it is shown.
 pub(crate) trait Named {
