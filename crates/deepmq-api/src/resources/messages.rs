@@ -20,9 +20,10 @@ use deepmq_broker::message::Delivery;
 use deepmq_broker::queue::{Fetched, Outcome, Queue, Settlement};
 use deepmq_broker::subscriber::Wakes;
 use deepmq_broker::traffic::MessageCounts;
-use deepmq_broker::vhost::Publication;
+use deepmq_broker::vhost::{Publication, PublishError};
 use deepmq_broker::{Shortage, permits};
 use deepmq_model::access::Permission;
+use deepmq_model::message::carbon::carbon;
 use deepmq_model::queue::Position;
 use deepmq_model::topology::{NAME_BYTES_MAX, ResourceKind};
 use properties::Properties;
@@ -140,6 +141,9 @@ pub(crate) async fn publish(
         return Err(ApiError::bad_request("an exchange and a routing key have at most 255 bytes"));
     }
     let properties = message.properties.encode(&caller.user().name, limits.table_depth_max)?;
+    let further = carbon(&properties).map_err(PublishError::from)?;
+    let mut further = further.iter().flat_map(|carbon| &carbon.keys);
+    further.try_for_each(|key| permits::publish(&access, &vhost, exchange, key))?;
     if let Some(shortage) = api.broker().shortage() {
         let reason = match shortage {
             Shortage::Memory => "publishers are blocked: low on memory",

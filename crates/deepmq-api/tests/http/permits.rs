@@ -38,6 +38,9 @@ async fn routing_keys_of_a_topic_exchange_are_free_only_by_the_rule_there_is_for
         refused(&publish("amq.topic", "b.x").await),
         "ACCESS_REFUSED - write access to topic 'b.x' in exchange 'amq.topic' in vhost 'mine' refused for user 'manager'"
     );
+    let further = json!({"routing_key": "a.x", "payload": "", "properties": {"headers": {"CC": ["b.x"]}}});
+    let refusal = ask(&rig, Method::POST, "/exchanges/mine/amq.topic/publish", further).await;
+    assert!(refused(&refusal).contains("write access to topic 'b.x'"), "each of its keys counts");
     let bind = async |key: &str| {
         ask(&rig, Method::POST, "/bindings/mine/e/amq.topic/q/q", json!({"routing_key": key})).await
     };
