@@ -324,6 +324,30 @@ check('cancelled consumer gets nothing more', () =>
     equal(got.items.length, 1);
   }));
 
+check('requests are answered directly across connections', () =>
+  withConnection((asking) =>
+    withConnection(async (answering) => {
+      const [client, server] = [await open(asking), await open(answering)];
+      const { queue } = await server.assertQueue('', { exclusive: false, autoDelete: true, durable: false });
+      const replies = inbox();
+      await server.consume(queue, (request) => {
+        const { replyTo, correlationId } = request.properties;
+        server.sendToQueue(replyTo, Buffer.from(request.content.toString().toUpperCase()), { correlationId });
+        server.ack(request);
+      });
+      await client.consume('amq.rabbitmq.reply-to', (reply) => replies.push(reply), { noAck: true });
+      for (let n = 0; n < 100; n += 1) {
+        const options = { replyTo: 'amq.rabbitmq.reply-to', correlationId: String(n) };
+        client.sendToQueue(queue, Buffer.from(`n${n}`), options);
+      }
+      await replies.reach(100);
+      for (const { properties, content } of replies.items) {
+        equal(content.toString(), `N${properties.correlationId}`);
+      }
+      equal(new Set(replies.items.map(({ properties }) => properties.correlationId)).size, 100);
+    }),
+  ));
+
 check('small frames are negotiated', () => {
   const url = new URL(URL_);
   url.searchParams.set('frameMax', '4096');

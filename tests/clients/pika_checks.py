@@ -408,6 +408,31 @@ def direct_reply_to_answers_a_request():
 
 
 @check(20)
+def requests_are_answered_directly_across_connections():
+    with connection() as asking, connection() as answering:
+        client, server = asking.channel(), answering.channel()
+        requests, replies = server.queue_declare("", exclusive=False, auto_delete=True).method.queue, {}
+
+        def answer(ch, method, properties, body):
+            own = pika.BasicProperties(correlation_id=properties.correlation_id)
+            ch.basic_publish("", properties.reply_to, body.upper(), own)
+            ch.basic_ack(method.delivery_tag)
+
+        def note(_ch, _method, properties, body):
+            replies[properties.correlation_id] = body
+
+        server.basic_consume(requests, answer)
+        client.basic_consume("amq.rabbitmq.reply-to", note, auto_ack=True)
+        for number in range(100):
+            own = pika.BasicProperties(reply_to="amq.rabbitmq.reply-to", correlation_id=str(number))
+            client.basic_publish("", requests, b"n%d" % number, own)
+        while len(replies) < 100:
+            answering.process_data_events(time_limit=0.05)
+            asking.process_data_events(time_limit=0.05)
+        equal(replies, {str(number): b"N%d" % number for number in range(100)}, "replies")
+
+
+@check(20)
 def idle_connection_survives_on_heartbeats():
     with connection(heartbeat=1) as opened:
         ch = opened.channel()
