@@ -340,7 +340,7 @@ def consumer_is_told_when_its_queue_is_deleted():
         equal(cancelled, [tag], "cancelled consumers")
 
 
-@check(planned="message TTL")
+@check()
 def message_expires_in_its_queue():
     with channel() as ch:
         queue = exclusive_queue(ch, **{"x-message-ttl": 50})

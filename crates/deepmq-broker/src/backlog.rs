@@ -8,6 +8,7 @@ mod packed;
 mod paging;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 use crate::memory::{Account, Memory};
 use crate::message::{Delivery, MessageRef};
@@ -19,6 +20,7 @@ pub use packed::decode_page;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+use timing::Timetable;
 
 /// An emptied block keeps its memory for the next message up to this size.
 const KEEP_BYTES: usize = 2 * 1024;
@@ -47,6 +49,7 @@ pub(crate) struct Backlog {
     live_out: u64,
     /// How often messages came back, of those that did.
     returns: BTreeMap<u64, u32>,
+    timetable: Timetable,
     account: Account,
 }
 
@@ -60,8 +63,14 @@ impl Backlog {
             out: 0,
             live_out: 0,
             returns: BTreeMap::new(),
+            timetable: Timetable::default(),
             account: Account::new(memory),
         }
+    }
+
+    /// Whether no message is needed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live == 0
     }
 
     /// Memory taken, in bytes.
@@ -215,7 +224,8 @@ impl Backlog {
     }
 
     /// Takes over a message from an earlier life of the queue, above those taken over so far.
-    pub(crate) fn restore(&mut self, position: Position, message: MessageRef<'_>) {
+    /// `arrived` is in milliseconds since 1970, 0 if that is not known.
+    pub(crate) fn restore(&mut self, position: Position, message: MessageRef<'_>, arrived: u64) {
         if position.0 != self.next {
             // Blocks hold consecutive positions, so a gap begins another.
             self.blocks.push_back(Block::new(position.0, 1, message.packed_bytes()));
@@ -223,6 +233,7 @@ impl Backlog {
         }
         let size = BatchSize { count: 1, bytes: message.packed_bytes(), expiring: false };
         self.append(position, size, std::iter::once(message));
+        self.arrive(position, arrived);
     }
 
     /// Goes on at `next` after what was restored.
@@ -250,6 +261,7 @@ impl Backlog {
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
         self.returns = BTreeMap::new();
+        self.timetable = Timetable::default();
         (self.live, self.bytes, self.out, self.live_out) = (0, 0, 0, 0);
         self.account.set(0);
     }

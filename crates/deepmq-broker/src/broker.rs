@@ -181,13 +181,14 @@ impl Broker {
         }));
         let found = recovery.as_ref().map(|recovery| &*recovery.changes).unwrap_or_default();
         broker.take_back(found)?;
-        if let Some(recovery) = recovery {
-            broker.recover(recovery)?;
-        }
+        // Before messages come back, for policies may say how long they are good.
         broker.0.registry.read(|state| {
             state.users().iter().for_each(|user| broker.let_in(user));
             state.vhosts().iter().for_each(|vhost| broker.settle(state, &vhost.name));
         });
+        if let Some(recovery) = recovery {
+            broker.recover(recovery)?;
+        }
         let timing = broker.0.timers.start().map_err(DurableError::Thread)?;
         *broker.0.timing.lock() = Some(timing);
         broker.0.events.publish(&Event::BrokerStarted);

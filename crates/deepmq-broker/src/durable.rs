@@ -30,8 +30,8 @@ use deepmq_model::Name;
 use deepmq_model::queue::Position;
 use deepmq_model::topology::{DurabilityMode, QueueArguments, TopologyError};
 use deepmq_storage::{
-    AppendError, Appended, BatchBuilder, Durability, Journal, JournalThread, Lsn, OpenError, Seam,
-    SegmentStats, StorageFailure, Store,
+    AppendError, Appended, BatchBuilder, BlockRef, Durability, Journal, JournalThread, Lsn, OpenError,
+    ReadError, Seam, SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
 use housekeeping::Housekeeper;
@@ -159,6 +159,11 @@ impl Durable {
         let Some(number) = queue.number() else { return Ok(()) };
         let note = |position, message: MessageRef<'_>| queue.note_stored(position, message);
         reading::each_of(&self.store, number, positions, note).map_err(|error| self.store.fail(&error))
+    }
+
+    /// The first page of a queue in segments at or after a position, as the index has it.
+    pub(crate) fn next_page(&self, number: u64, position: Position) -> Result<Option<BlockRef>, ReadError> {
+        self.store.next_block(number, position.0)
     }
 
     /// What a queue has in segments.

@@ -5,6 +5,7 @@
 //! In: [`Queue::publish`], [`Queue::settle`]. Out: [`Subscriber::deliver`](crate::subscriber::Subscriber).
 
 mod counters;
+mod dispatch;
 mod flow;
 mod head;
 mod home;
@@ -16,6 +17,7 @@ mod ruling;
 mod settlement;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 pub use counters::Counters;
 pub use flow::Ticket;
@@ -43,6 +45,7 @@ use paging::Paging;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::task::Waker;
+use timing::Alarm;
 
 /// What a queue holds at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,6 +176,7 @@ struct State {
     /// Bytes of ready messages' bodies, while there is a limit on them.
     ready_bytes: Option<u64>,
     leaving: Leaving,
+    alarm: Alarm,
     deleted: bool,
 }
 
@@ -190,11 +194,14 @@ impl Queue {
             flow: Flow::default(),
             paging: Paging::default(),
             ready_bytes: settings.max_length_bytes.map(|_| 0),
-            settings,
             leaving: Leaving::default(),
+            alarm: Alarm::default(),
             deleted: false,
+            settings: Settings::default(),
         };
-        Arc::new(Self { name, home: home.clone(), profile, stored, state: Mutex::new(state) })
+        let queue = Arc::new(Self { name, home: home.clone(), profile, stored, state: Mutex::new(state) });
+        queue.begin(settings);
+        queue
     }
 
     /// Its name.
@@ -251,12 +258,14 @@ impl Queue {
         if state.deleted || size.count == 0 {
             return Published::default();
         }
+        state.expire_overdue(self, wakes);
         let mut published = if state.settings.refuses() {
             state.admit(self, size, messages, wakes)
         } else {
             let first = state.append(self, size, messages);
             state.dispatch(self, wakes);
             state.shorten(self, wakes);
+            state.expire_fresh(self, wakes);
             Published { first: Some(first), ..Published::default() }
         };
         published.ticket = state.falls_behind().then(|| state.flow.issue(size.count as u64));
@@ -283,7 +292,7 @@ impl Queue {
     }
 
     /// Removes a consumer. What it holds stays unacked. [`Queue::hand_over`] must follow, once what goes back is back.
-    pub fn unsubscribe(&self, id: ConsumerId) -> Unsubscribed {
+    pub fn unsubscribe(self: &Arc<Self>, id: ConsumerId) -> Unsubscribed {
         let mut state = self.state.lock();
         if state.model.unsubscribe(id).is_none() {
             return Unsubscribed::Unknown;
@@ -292,6 +301,7 @@ impl Queue {
             return Unsubscribed::Others;
         }
         state.flow.open(Waker::wake);
+        state.note_use(self);
         Unsubscribed::Last
     }
 
@@ -300,6 +310,7 @@ impl Queue {
         if self.profile.single_active {
             let mut state = self.state.lock();
             state.model.hand_over();
+            state.expire_overdue(self, wakes);
             state.dispatch(self, wakes);
         }
     }
@@ -308,6 +319,7 @@ impl Queue {
     pub fn resume(self: &Arc<Self>, id: ConsumerId, wakes: &mut Wakes) {
         let mut state = self.state.lock();
         state.model.resume(id);
+        state.expire_overdue(self, wakes);
         state.dispatch(self, wakes);
     }
 
@@ -323,6 +335,8 @@ impl Queue {
             return Fetched::SingleActive;
         }
         let mut state = self.state.lock();
+        state.note_use(self);
+        state.expire_overdue(self, wakes);
         if !state.first_at_hand(self, wakes) {
             return Fetched::PagedOut;
         }
@@ -357,6 +371,7 @@ impl Queue {
         state.settle(self, settlements, wakes);
         // What came back can be too much.
         state.shorten(self, wakes);
+        state.expire_overdue(self, wakes);
         if self.home.events.messages_wanted() {
             for settlement in settlements {
                 self.home.events.publish(&self.settled(settlement));
@@ -440,7 +455,7 @@ impl State {
     /// Takes new messages; returns the position of the first.
     fn append<'a>(
         &mut self,
-        _queue: &Arc<Queue>,
+        queue: &Arc<Queue>,
         size: BatchSize,
         messages: impl Iterator<Item = MessageRef<'a>>,
     ) -> Position {
@@ -455,6 +470,9 @@ impl State {
         }
         self.counters.published += size.count as u64;
         self.count_ready(run);
+        if size.expiring || self.settings.message_ttl.is_some() {
+            self.arrive(queue, first);
+        }
         first
     }
 
@@ -478,6 +496,9 @@ impl State {
         }
         self.model.requeue(settlement.position, settlement.consumer);
         self.count_ready(run);
+        if self.alarm.is_timed() {
+            self.backlog.expire_again(settlement.position);
+        }
         self.counters.requeued += 1;
     }
 
@@ -508,61 +529,5 @@ impl State {
         if let Some(run) = done {
             queue.note_done(self.backlog.complete_run(run), run, wakes);
         }
-    }
-
-    fn dispatch(&mut self, queue: &Arc<Queue>, wakes: &mut Wakes) {
-        if self.model.ready() == 0 || self.model.consumers().is_empty() {
-            return;
-        }
-        loop {
-            self.hand_out(queue, wakes);
-            if !self.skip_lost(queue, wakes) {
-                break;
-            }
-        }
-        self.read_ahead(queue);
-        if !Flow::is_long(self.model.ready(), self.backlog.bytes()) {
-            self.flow.open(|waker| wakes.add_publisher(waker));
-        }
-    }
-
-    /// Hands out what is in memory.
-    fn hand_out(&mut self, queue: &Arc<Queue>, wakes: &mut Wakes) {
-        let bytes = self.backlog.average_bytes();
-        let (backlog, mut near) = (&self.backlog, Position(0)..Position(0));
-        let at_hand = |next: Position| {
-            if !near.contains(&next) {
-                near = next..next.plus(backlog.at_hand(next).into());
-            }
-            u32::try_from(near.end.0 - next.0).unwrap_or(u32::MAX)
-        };
-        self.model.dispatch(at_hand, |to, want| to.subscriber.reserve(to.key, want, bytes, queue));
-        let Self { model, backlog, counters, flow, settings, ready_bytes, .. } = self;
-        let (mut left, tells_returns) = (0, settings.tells_returns);
-        model.drain_assigned(|to, no_ack, runs, unused| {
-            if !runs.is_empty() {
-                to.subscriber.deliver(to.key, &mut backlog.deliveries(runs, tells_returns));
-                wakes.add(&to.subscriber);
-                left += counters.count_delivered(runs, no_ack);
-                if let Some(bytes) = ready_bytes {
-                    let taken: u64 = runs.iter().map(|&(run, _)| backlog.body_bytes(run)).sum();
-                    *bytes = bytes.saturating_sub(taken);
-                }
-                if queue.home.events.messages_wanted() {
-                    for delivery in backlog.deliveries(runs, tells_returns) {
-                        queue.home.events.publish(&queue.delivered(delivery.message, delivery.redelivered));
-                    }
-                }
-            }
-            if unused > 0 {
-                to.subscriber.release(to.key, unused);
-            }
-            if no_ack {
-                for &(run, _) in runs {
-                    queue.note_done(backlog.complete_run(run), run, wakes);
-                }
-            }
-        });
-        flow.leave(left, |waker| wakes.add_publisher(waker));
     }
 }

@@ -92,17 +92,17 @@ impl Timers {
     /// Looks at every queue whose time has come by now.
     pub(crate) fn run_due(&self) {
         let now = self.now();
-        while let Some(queue) = self.next_due(now) {
+        while let Some((at, queue)) = self.next_due(now) {
             if let Some(queue) = queue.upgrade() {
-                queue.look(now);
+                queue.look(at, now);
             }
         }
     }
 
-    fn next_due(&self, now: u64) -> Option<Weak<Queue>> {
+    fn next_due(&self, now: u64) -> Option<(u64, Weak<Queue>)> {
         let mut waiting = self.waiting.lock();
         let due = !waiting.stopped && waiting.entries.peek().is_some_and(|Reverse(first)| first.at <= now);
-        due.then(|| waiting.entries.pop()).flatten().map(|Reverse(entry)| entry.queue)
+        due.then(|| waiting.entries.pop()).flatten().map(|Reverse(entry)| (entry.at, entry.queue))
     }
 
     /// Waits until something is due; false: until it was stopped.

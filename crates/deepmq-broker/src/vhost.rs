@@ -235,6 +235,9 @@ impl Vhost {
         }
         self.publish_generation(&catalogue);
         let queue = catalogue.queue(id).cloned().expect("a declared queue runs");
+        if declared == Declared::Existing {
+            queue.touch();
+        }
         Ok((queue, declared))
     }
 
@@ -286,6 +289,23 @@ impl Vhost {
         // It is refused if somebody has begun to consume meanwhile. There is no consumer to wake.
         let when = DeleteIf { unused: true, empty: false };
         let _ = self.delete(&mut catalogue, id, when, |_| {}, &mut Wakes::default());
+    }
+
+    /// Deletes a queue that nobody has used for too long, unless somebody uses it after all.
+    pub(crate) fn delete_if_over(&self, queue: &Arc<Queue>, now: u64) {
+        let (mut catalogue, mut wakes) = (self.write(), Wakes::default());
+        let found = catalogue.topology.find_queue(queue.name());
+        let Some(id) = found.filter(|&id| catalogue.queue(id).is_some_and(|known| Arc::ptr_eq(known, queue)))
+        else {
+            return;
+        };
+        if queue.is_over(now) {
+            // It is refused if somebody has begun to consume meanwhile.
+            let when = DeleteIf { unused: true, empty: false };
+            let _ = self.delete(&mut catalogue, id, when, |_| {}, &mut wakes);
+        }
+        drop(catalogue);
+        wakes.wake();
     }
 
     pub(crate) fn delete_queues_owned_by(&self, owner: ConnectionId) {

@@ -141,7 +141,9 @@ impl Session {
         let queue = if declare.passive {
             let name = self.queue_name(number, &given)?;
             self.permit_any(ResourceKind::Queue, &name)?;
-            self.find_queue(&name)?
+            let queue = self.find_queue(&name)?;
+            queue.touch();
+            queue
         } else {
             self.declare_queue(&given, &declare)?
         };

@@ -5,6 +5,8 @@
 #![expect(clippy::panic, reason = "a function that helps a test fails with it")]
 
 mod dead_letters;
+mod expires;
 mod max_length;
 mod policies;
 mod rig;
+mod ttl;

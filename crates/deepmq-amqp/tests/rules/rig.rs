@@ -1,6 +1,7 @@
 //! What the tests of rules share: declarations in one line, messages as they are read, a broker with a clock of its own.
 
 use deepmq_amqp::codec::method::{basic, queue};
+use deepmq_broker::BrokerConfig;
 use deepmq_broker::registry::PolicyRecord;
 use deepmq_model::message::Properties;
 use deepmq_model::policy::PolicyRank;
@@ -39,8 +40,20 @@ impl World {
     }
 
     pub(crate) async fn start_in(dir: Option<&Path>, clock: Arc<SimClock>) -> Self {
+        Self::start_with(dir, clock, |_| {}).await
+    }
+
+    pub(crate) async fn start_with(
+        dir: Option<&Path>,
+        clock: Arc<SimClock>,
+        configure: impl FnOnce(&mut BrokerConfig),
+    ) -> Self {
         let seam = Seam { clock: clock.clone(), ..Seam::real() };
-        let broker = TestBroker::start_on(seam, |config| config.data_dir = dir.map(Path::to_path_buf)).await;
+        let broker = TestBroker::start_on(seam, |config| {
+            config.data_dir = dir.map(Path::to_path_buf);
+            configure(config);
+        })
+        .await;
         Self { broker, clock }
     }
 
@@ -49,6 +62,12 @@ impl World {
         self.broker.stop().await;
         self.clock.advance(pause);
         Self::start_in(Some(dir), self.clock).await
+    }
+
+    /// Lets time pass, and does what is due then.
+    pub(crate) fn pass(&self, milliseconds: u64) {
+        self.clock.advance(Duration::from_millis(milliseconds));
+        self.broker.broker().run_timers();
     }
 
     pub(crate) async fn ready(&self, queue: &str, count: u64) {
@@ -82,6 +101,11 @@ pub(crate) async fn publish(peer: &mut RawPeer, queue: &str, properties: &Proper
     properties.encode(&mut encoded);
     let publish = basic::Publish { routing_key: queue.as_bytes(), ..Default::default() };
     peer.publish_with(1, &publish, &encoded, body.as_bytes()).await;
+}
+
+/// Properties with an expiration.
+pub(crate) fn expiring(milliseconds: u64) -> Properties {
+    Properties { expiration: Some(milliseconds.to_string().into_bytes().into()), ..persistent() }
 }
 
 pub(crate) fn persistent() -> Properties {

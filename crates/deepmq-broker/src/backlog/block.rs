@@ -5,7 +5,10 @@
 use super::BatchSize;
 use super::bits::Bits;
 use super::packed::Packed;
+use super::timing::{Rule, Times};
 use crate::message::MessageRef;
+use crate::timers::NEVER;
+use deepmq_model::queue::Position;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,6 +52,14 @@ pub(super) struct Block {
     persistent: u64,
     /// What the bodies take, in bytes, while the content is out.
     body_bytes: u64,
+    /// When each message expires, up to the last that does, while they are in memory.
+    deadlines: Vec<u64>,
+    /// The first of them that can come; none where that can only be told from the times.
+    soonest: Option<u64>,
+    /// When the first may expire, while they are not in memory; none if that is not known.
+    times: Option<Times>,
+    /// When it is to be looked at.
+    pub(super) scheduled: u64,
 }
 
 /// A block on its way to a segment.
@@ -63,6 +74,11 @@ impl Page {
     /// The form in a segment.
     pub(crate) fn encode(&self) -> Vec<u8> {
         self.packed.encode(&self.done)
+    }
+
+    /// What is known of their times, as a segment has it.
+    pub(crate) fn times(&self) -> (u64, u64) {
+        self.packed.times(|at| !self.done.contains(at)).stored()
     }
 
     /// How many messages it holds.
@@ -91,7 +107,14 @@ impl Block {
     /// Messages that are in a segment, all of them needed and persistent.
     pub(super) fn stored(positions: Range<u64>) -> Self {
         let count = positions.end - positions.start;
-        Self { stored: true, live: count, persistent: count, ..Self::of(positions, Content::Out) }
+        Self {
+            stored: true,
+            live: count,
+            persistent: count,
+            times: None,
+            soonest: None,
+            ..Self::of(positions, Content::Out)
+        }
     }
 
     fn of(positions: Range<u64>, content: Content) -> Self {
@@ -106,6 +129,10 @@ impl Block {
             transient: Bits::default(),
             persistent: 0,
             body_bytes: 0,
+            deadlines: Vec::new(),
+            soonest: Some(NEVER),
+            times: Some(Times::default()),
+            scheduled: NEVER,
         }
     }
 
@@ -218,7 +245,8 @@ impl Block {
         let whole = Self::stored(positions.clone());
         let persistent = if self.persistent == 0 { 0 } else { whole.count - transient.len() };
         let body_bytes = self.body_bytes(positions);
-        Self { live: whole.count - done.len(), persistent, done, transient, body_bytes, ..whole }
+        let times = self.times;
+        Self { live: whole.count - done.len(), persistent, done, transient, body_bytes, times, ..whole }
     }
 
     /// The positions of persistent messages that are still needed, as ranges.
@@ -274,6 +302,7 @@ impl Block {
     /// Gives up what is in memory of a block that is in a segment.
     pub(super) fn drop_content(&mut self) {
         debug_assert!(self.stored);
+        self.drop_deadlines();
         self.transient = if self.persistent == 0 { Bits::default() } else { self.transient() };
         self.body_bytes = self.body_bytes(self.first..self.end());
         self.content = Content::Out;
@@ -317,7 +346,123 @@ impl Block {
     }
 }
 
+/// Times: see [`super::timing`].
 impl Block {
+    /// The messages, and where the first of the block is among them.
+    fn packed(&self) -> Option<(&Packed, usize)> {
+        match &self.content {
+            Content::Open(packed) => Some((packed, 0)),
+            Content::Full { packed, skip } => Some((packed, *skip)),
+            Content::Out | Content::Lost => None,
+        }
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.count).unwrap_or(usize::MAX)
+    }
+
+    /// Messages from position `first` on arrived now.
+    pub(super) fn arrive(&mut self, first: u64, now: u64, rule: Rule) {
+        let (from, len) = (self.offset(first), self.len());
+        let Content::Open(packed) = &mut self.content else { return };
+        for at in from..len {
+            let own = packed.own_time(at);
+            let deadline = rule.deadline(now, own);
+            if deadline == NEVER {
+                continue;
+            }
+            packed.arrive(at, now);
+            self.deadlines.resize(at, NEVER);
+            self.deadlines.push(deadline);
+            self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
+        }
+    }
+
+    pub(super) fn arrived(&self, offset: usize) -> u64 {
+        self.packed().map_or(0, |(packed, skip)| packed.arrived(offset + skip))
+    }
+
+    /// Finds all deadlines anew.
+    pub(super) fn time(&mut self, rule: Rule) {
+        self.soonest = None;
+        let Some((packed, skip)) = self.packed() else { return };
+        if packed.is_timeless() && rule.deadline(0, None) == NEVER {
+            (self.deadlines, self.soonest) = (Vec::new(), Some(NEVER));
+            return;
+        }
+        let deadline = |at: usize| rule.deadline(packed.arrived(at + skip), packed.own_time(at + skip));
+        let deadlines: Vec<u64> = (0..self.len()).map(deadline).collect();
+        self.soonest = Some(deadlines.iter().copied().min().unwrap_or(NEVER));
+        self.deadlines = deadlines;
+    }
+
+    /// When the first of it may expire.
+    pub(super) fn earliest(&self, rule: Rule) -> u64 {
+        if self.live == 0 {
+            return NEVER;
+        }
+        if self.is_lost() {
+            return NEVER;
+        }
+        self.soonest.or(self.times.map(|times| rule.earliest(times))).unwrap_or(NEVER)
+    }
+
+    /// Finds the messages that have expired and that `take` takes.
+    pub(super) fn expire(
+        &mut self,
+        now: u64,
+        mut take: impl FnMut(u64) -> bool,
+        expired: &mut Vec<Position>,
+    ) {
+        let mut soonest = NEVER;
+        for (offset, &deadline) in self.deadlines.iter().enumerate() {
+            if deadline > now {
+                soonest = soonest.min(deadline);
+                continue;
+            }
+            let position = self.first + offset as u64;
+            if !self.done.contains(offset) && take(position) {
+                expired.push(Position(position));
+            }
+        }
+        self.soonest = Some(soonest);
+    }
+
+    /// A message that came back can expire.
+    pub(super) fn expire_again(&mut self, position: u64) {
+        if self.is_in_memory() {
+            let deadline = self.deadlines.get(self.offset(position)).copied();
+            self.soonest = self.soonest.into_iter().chain(deadline).min();
+        } else {
+            self.soonest = None;
+        }
+    }
+
+    /// Its messages are about to leave memory: keeps what their times come to. A message that has expired in somebody's hands
+    /// does not count before it comes back.
+    fn drop_deadlines(&mut self) {
+        let needed = |at: usize| !self.done.contains(at);
+        self.times = Some(self.packed().map_or_else(Times::default, |(packed, skip)| {
+            packed.times(|at| (skip..skip + self.len()).contains(&at) && needed(at - skip))
+        }));
+        let past = self.soonest.unwrap_or_default();
+        let left =
+            self.deadlines.iter().enumerate().filter(|&(at, deadline)| *deadline >= past && needed(at));
+        self.soonest = Some(left.map(|(_, deadline)| *deadline).min().unwrap_or(NEVER));
+        self.deadlines = Vec::new();
+    }
+
+    /// Whether nothing is known of its times.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.times.is_none() && self.is_out()
+    }
+
+    /// What was found out of a block that is out: its times, and about how many bytes each message has.
+    pub(super) fn learn(&mut self, times: Times, message_bytes: u64) {
+        self.times = Some(times);
+        self.body_bytes = message_bytes * self.count;
+    }
+
     /// The offset of a position from `first`.
     pub(super) fn offset(&self, position: u64) -> usize {
         usize::try_from(position.saturating_sub(self.first)).unwrap_or(usize::MAX)

@@ -4,7 +4,9 @@
 //! still needed.
 
 use super::bits::Bits;
+use super::timing::{Times, own_time};
 use crate::message::{Body, MessageRef, SHARED_BODY_BYTES_MIN};
+use crate::timers::NEVER;
 use bytes::Bytes;
 use deepmq_model::message::Malformed;
 use deepmq_model::message::bytes::Reader;
@@ -15,6 +17,10 @@ const TRANSIENT: u8 = 1;
 const PERSISTENT: u8 = 2;
 /// Added to the flag of a dead letter.
 const DEAD_LETTER: u8 = 4;
+/// Added to the flag of a message whose arrival follows.
+const ARRIVED: u8 = 8;
+/// What the times of a message take in memory, in bytes: when it arrived, and when it expires.
+const TIMES_BYTES: usize = 16;
 /// The flag, and the lengths of address, properties and body.
 const ENTRY_BYTES: usize = 1 + 2 + 4 + 4;
 
@@ -40,6 +46,8 @@ pub(crate) struct Packed {
     data: Vec<u8>,
     shared: Vec<Bytes>,
     shared_bytes: usize,
+    /// When messages arrived, up to the last of which that matters; 0: it does not.
+    arrivals: Vec<u64>,
 }
 
 impl Packed {
@@ -63,7 +71,7 @@ impl Packed {
 
     /// What it takes of memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.content_bytes() + self.entries.len() * size_of::<Entry>()
+        self.content_bytes() + self.entries.len() * size_of::<Entry>() + self.arrivals.len() * TIMES_BYTES
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -117,12 +125,56 @@ impl Packed {
         self.entries.get(at).is_some_and(|entry| entry.persistent)
     }
 
+    /// A message arrived at this time, which matters.
+    pub(super) fn arrive(&mut self, at: usize, time: u64) {
+        if self.arrivals.len() <= at {
+            self.arrivals.resize(at + 1, 0);
+        }
+        if let Some(arrival) = self.arrivals.get_mut(at) {
+            *arrival = time;
+        }
+    }
+
+    /// When a message arrived, if that matters; 0 otherwise.
+    pub(super) fn arrived(&self, at: usize) -> u64 {
+        self.arrivals.get(at).copied().unwrap_or_default()
+    }
+
+    /// How long a message is good by its own word.
+    pub(super) fn own_time(&self, at: usize) -> Option<u64> {
+        own_time(self.read(at)?.properties)
+    }
+
+    /// Whether the time matters of no message in it.
+    pub(super) fn is_timeless(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
+    /// What is to be known of the times of those that are `needed` once they are not in memory.
+    pub(super) fn times(&self, needed: impl Fn(usize) -> bool) -> Times {
+        let mut times = Times::default();
+        if self.arrivals.is_empty() {
+            return times;
+        }
+        let mut oldest = NEVER;
+        for at in (0..self.len()).filter(|at| needed(*at)) {
+            let arrived = self.arrived(at);
+            oldest = oldest.min(arrived);
+            if let Some(own) = self.own_time(at).filter(|_| arrived > 0) {
+                times.expires = times.expires.min(arrived.saturating_add(own));
+            }
+        }
+        times.oldest = if oldest == NEVER { 0 } else { oldest };
+        times
+    }
+
     /// Empties it, and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.data.clear();
         self.shared.clear();
         self.shared_bytes = 0;
+        self.arrivals.clear();
     }
 
     /// The form in a segment. Of messages in `done` only the fact that there was one is kept.
@@ -137,10 +189,15 @@ impl Packed {
                 continue;
             };
             let kind = if message.persistent { PERSISTENT } else { TRANSIENT };
-            page.push(if message.dead_letter { kind | DEAD_LETTER } else { kind });
+            let arrived = self.arrived(at);
+            let dead_letter = if message.dead_letter { DEAD_LETTER } else { 0 };
+            page.push(kind | dead_letter | if arrived > 0 { ARRIVED } else { 0 });
             page.extend(u16::try_from(message.address.len()).unwrap_or(u16::MAX).to_be_bytes());
             page.extend(index(message.properties.len()).to_be_bytes());
             page.extend(index(message.body.len()).to_be_bytes());
+            if arrived > 0 {
+                page.extend(arrived.to_be_bytes());
+            }
             page.extend_from_slice(message.address);
             page.extend_from_slice(message.properties);
             page.extend_from_slice(message.body.bytes());
@@ -154,18 +211,23 @@ impl Packed {
         let count = page.get(4..8).and_then(|count| count.try_into().ok()).map_or(0, u32::from_be_bytes);
         let count = usize::try_from(count).unwrap_or(0).min(page.len());
         let mut packed = Self::with_capacity(count, page.len().saturating_sub(count * ENTRY_BYTES));
-        decode_page(page, |_, message| match message {
-            None => packed.push(&MessageRef {
-                address: &[],
-                properties: &[],
-                body: Body::Inline(&[]),
-                persistent: false,
-                dead_letter: false,
-            }),
-            Some(message) if message.body.len() < SHARED_BODY_BYTES_MIN => packed.push(&message),
-            Some(message) => {
-                let body = Bytes::copy_from_slice(message.body.bytes());
-                packed.push(&MessageRef { body: Body::Shared(&body), ..message });
+        decode_timed(page, |at, message, arrived| {
+            if arrived > 0 {
+                packed.arrive(at, arrived);
+            }
+            match message {
+                None => packed.push(&MessageRef {
+                    address: &[],
+                    properties: &[],
+                    body: Body::Inline(&[]),
+                    persistent: false,
+                    dead_letter: false,
+                }),
+                Some(message) if message.body.len() < SHARED_BODY_BYTES_MIN => packed.push(&message),
+                Some(message) => {
+                    let body = Bytes::copy_from_slice(message.body.bytes());
+                    packed.push(&MessageRef { body: Body::Shared(&body), ..message });
+                }
             }
         })?;
         Ok(packed)
@@ -181,6 +243,14 @@ pub fn decode_page(
     page: &[u8],
     mut each: impl FnMut(usize, Option<MessageRef<'_>>),
 ) -> Result<(), Malformed> {
+    decode_timed(page, |at, message, _| each(at, message))
+}
+
+/// As [`decode_page`], with when each message arrived, or 0.
+fn decode_timed(
+    page: &[u8],
+    mut each: impl FnMut(usize, Option<MessageRef<'_>>, u64),
+) -> Result<(), Malformed> {
     let mut reader = Reader::new(page);
     if reader.u8()? != VERSION {
         return Err(UNKNOWN_VERSION);
@@ -189,9 +259,9 @@ pub fn decode_page(
     let count = reader.u32()?;
     for at in 0..count as usize {
         let flag = reader.u8()?;
-        let persistent = match flag & !DEAD_LETTER {
+        let persistent = match flag & !(DEAD_LETTER | ARRIVED) {
             _ if flag == GONE => {
-                each(at, None);
+                each(at, None, 0);
                 continue;
             }
             TRANSIENT => false,
@@ -200,10 +270,11 @@ pub fn decode_page(
         };
         let dead_letter = flag & DEAD_LETTER != 0;
         let (address, properties, body) = (reader.u16()?, reader.u32()?, reader.u32()?);
+        let arrived = if flag & ARRIVED == 0 { 0 } else { reader.u64()? };
         let address = reader.take(address.into())?;
         let properties = reader.take(properties as usize)?;
         let body = Body::Inline(reader.take(body as usize)?);
-        each(at, Some(MessageRef { address, properties, body, persistent, dead_letter }));
+        each(at, Some(MessageRef { address, properties, body, persistent, dead_letter }), arrived);
     }
     Ok(())
 }

@@ -162,6 +162,7 @@ impl Backlog {
                 self.bytes += block.bytes();
                 self.out -= 1;
                 self.live_out -= block.live;
+                self.timed(index);
             } else {
                 block.lose();
                 lost += block.live;
@@ -191,13 +192,15 @@ impl Backlog {
     }
 
     /// Cuts a block that is not in memory in two, if `at` is within it; says whether it is.
-    fn split(&mut self, index: usize, at: u64) -> bool {
+    pub(super) fn split(&mut self, index: usize, at: u64) -> bool {
         let within = |block: &&mut Block| block.is_out() && block.first < at && at < block.end();
         let Some(block) = self.blocks.get_mut(index).filter(within) else { return false };
         self.out -= usize::from(block.live > 0);
         let later = block.split_off(at);
         self.out += usize::from(block.live > 0) + usize::from(later.live > 0);
         self.blocks.insert(index + 1, later);
+        self.timed(index);
+        self.timed(index + 1);
         true
     }
 
@@ -207,6 +210,7 @@ impl Backlog {
         self.live += positions.end - positions.start;
         self.live_out += positions.end - positions.start;
         self.out += 1;
+        self.forget_times_below(positions.end);
         self.blocks.push_back(Block::stored(positions));
     }
 }

@@ -98,10 +98,10 @@ impl Recovery {
         self.found.queues.iter().map(kept).collect()
     }
 
-    /// Hands over every message with its queue's number and its position, in order within each queue.
+    /// Hands over every message with its queue's number, its position and when it arrived, in order within each queue.
     pub(crate) fn replay(
         &self,
-        mut take: impl FnMut(u64, Position, MessageRef<'_>),
+        mut take: impl FnMut(u64, Position, MessageRef<'_>, u64),
     ) -> Result<(), DurableError> {
         let in_journal = self.found.queues.values().flat_map(|queue| queue.in_journal.iter());
         let total = in_journal.map(|range| range.end - range.start).sum();
@@ -114,6 +114,7 @@ impl Recovery {
                 message.body
             });
             let body = if shared.is_empty() { Body::Inline(message.body) } else { Body::Shared(&shared) };
+            let arrived = message.timestamp;
             let message = MessageRef {
                 address: message.address,
                 properties: message.properties,
@@ -121,7 +122,7 @@ impl Recovery {
                 persistent: true,
                 dead_letter: MessageRef::is_dead_letter(message.flags),
             };
-            take(number, Position(sequence), message);
+            take(number, Position(sequence), message, arrived);
         })?;
         Ok(())
     }

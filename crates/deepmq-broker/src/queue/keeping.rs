@@ -44,7 +44,7 @@ impl Queue {
         let Some(number) = self.number() else { return };
         let state = self.state.lock();
         for (position, message) in state.backlog.unstored(end) {
-            let index = message.journal(0, batch);
+            let index = message.journal(state.backlog.arrived(position), batch);
             batch.place(number, position.0, [index]);
         }
     }
@@ -85,10 +85,10 @@ impl Queue {
         state.backlog.restore_stored(positions);
     }
 
-    /// Takes over a message from an earlier life, in the order of positions.
-    pub(crate) fn restore(&self, position: Position, message: MessageRef<'_>) {
+    /// Takes over a message from an earlier life, in the order of positions, and when it arrived.
+    pub(crate) fn restore(&self, position: Position, message: MessageRef<'_>, arrived: u64) {
         let mut state = self.state.lock();
-        state.backlog.restore(position, message);
+        state.backlog.restore(position, message, arrived);
         state.note_priority(position, message);
     }
 
@@ -104,7 +104,7 @@ impl Queue {
 
     /// All messages were taken over; `returned` of them had been handed out.
     pub(crate) fn restored(
-        &self,
+        self: &Arc<Self>,
         next: Position,
         returned: PositionSet,
         kept: PositionSet,
@@ -114,5 +114,8 @@ impl Queue {
         returns.iter().for_each(|&(position, times)| state.backlog.restore_returns(position, times));
         state.backlog.restored(next);
         state.model.restore(next, returned, kept);
+        state.recount_ready();
+        state.note_timed();
+        self.home.timers.at(0, self);
     }
 }

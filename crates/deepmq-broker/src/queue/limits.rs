@@ -101,6 +101,7 @@ impl State {
         let first: Position = self.append(queue, size, admitted.drain(..));
         published.first.get_or_insert(first);
         self.dispatch(queue, wakes);
+        self.expire_fresh(queue, wakes);
     }
 
     fn refuse(&mut self, queue: &Arc<Queue>, message: MessageRef<'_>, wakes: &mut Wakes) {

@@ -149,6 +149,7 @@ impl Queue {
                 lost += state.backlog.page_in(positions, packed.as_ref());
             }
             state.counters.lost += lost;
+            state.expire_overdue(self, &mut wakes);
             state.dispatch(self, &mut wakes);
             if state.leaving.is_waiting() {
                 wakes.dead_letters.note(self);
@@ -204,7 +205,7 @@ impl Queue {
             let block = NewBlock {
                 sequences: page.positions.clone(),
                 messages: u32::try_from(page.messages()).unwrap_or(u32::MAX),
-                times: (0, 0),
+                times: page.times(),
                 bytes: &[&content],
             };
             store.append_block(number, &block)?;

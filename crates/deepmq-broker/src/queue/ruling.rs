@@ -2,8 +2,7 @@
 //!
 //! Owns the change. Must not know where settings come from.
 
-use super::Queue;
-use crate::subscriber::Wakes;
+use super::{Queue, State};
 use deepmq_model::queue::Settings;
 use std::sync::Arc;
 
@@ -13,30 +12,38 @@ impl Queue {
         self.state.lock().settings.clone()
     }
 
+    /// These settings hold for a new queue.
+    pub(super) fn begin(self: &Arc<Self>, settings: Settings) {
+        let mut state = self.state.lock();
+        state.settings = settings;
+        state.time_anew(self.home.timers.now());
+        state.note_use(self);
+    }
+
     /// From now on these settings hold. What follows for the messages it has is done by the timers' thread, soon.
     pub(crate) fn follow(self: &Arc<Self>, settings: Settings) {
         let mut state = self.state.lock();
         if state.deleted || state.settings == settings {
             return;
         }
+        let begins_to_end = state.settings.expires.is_none();
         state.settings = settings;
         state.recount_ready();
+        if state.backlog.is_empty() {
+            // Otherwise it can take a while.
+            state.time_anew(self.home.timers.now());
+        }
+        if begins_to_end {
+            state.note_use(self);
+        }
         self.home.timers.at(0, self);
     }
+}
 
-    /// Does what time or a change of settings made due.
-    pub(crate) fn look(self: &Arc<Self>, _now: u64) {
-        let mut wakes = Wakes::default();
-        {
-            let mut state = self.state.lock();
-            if state.deleted {
-                return;
-            }
-            state.shorten(self, &mut wakes);
-            if state.leaving.is_waiting() {
-                wakes.dead_letters.note(self);
-            }
-        }
-        wakes.wake();
+impl State {
+    /// Messages are good for as long as the settings say now.
+    pub(super) fn time_anew(&mut self, now: u64) {
+        self.backlog.set_ttl(self.settings.message_ttl, now);
+        self.note_timed();
     }
 }

@@ -20,7 +20,7 @@ fn queues_are_due_in_the_order_of_their_times_and_not_before() {
     timers.at(now + 20, &late);
     timers.at(now + 10, &early);
     let due =
-        |at| timers.next_due(at).and_then(|queue| queue.upgrade()).map(|queue| queue.name().to_string());
+        |at| timers.next_due(at).and_then(|(_, queue)| queue.upgrade()).map(|queue| queue.name().to_string());
     assert_eq!(due(timers.now()), None);
     clock.advance(Duration::from_millis(20));
     assert_eq!(due(timers.now()).as_deref(), Some("early"));

@@ -250,12 +250,12 @@ pub(crate) fn give_back(
         }
         queue.restore_stored(range);
     };
-    recovery.replay(|number, position, message| {
+    recovery.replay(|number, position, message, arrived| {
         let Some(queue) = known.get(&number) else { return };
         let stored = kept.get_mut(&number).map(|kept| &mut kept.stored);
         let before: Vec<_> = stored.into_iter().flat_map(|stored| stored.before(position)).collect();
         before.into_iter().for_each(|range| restore_stored(queue, range));
-        queue.restore(position, message);
+        queue.restore(position, message, arrived);
         messages += 1;
         // Each look is at all queues.
         if durable.memory().used() > look_at && paged.is_ok() {
