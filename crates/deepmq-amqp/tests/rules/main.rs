@@ -7,6 +7,7 @@
 mod dead_letters;
 mod expires;
 mod max_length;
+mod pairwise;
 mod policies;
 mod rig;
 mod ttl;
