@@ -6,11 +6,17 @@ use super::Queue;
 use crate::subscriber::Wakes;
 use deepmq_model::queue::Settings;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Queue {
     /// What holds for it now.
     pub fn settings(&self) -> Settings {
         self.state.lock().settings.clone()
+    }
+
+    /// How long its deliveries may be unsettled, if it is said of this queue; zero is for ever.
+    pub fn consumer_timeout(&self) -> Option<Duration> {
+        self.state.lock().settings.consumer_timeout.map(Duration::from_millis)
     }
 
     /// From now on these settings hold. What follows for the messages it has is done by the timers' thread, soon.
