@@ -23,8 +23,8 @@ impl Session {
 
     /// How long deliveries of a queue may be unsettled; none: for ever.
     fn allowed(&self, queue: &Queue) -> Option<Duration> {
-        let own = self.vhost.as_ref().and_then(|vhost| vhost.consumer_timeout(queue.name()));
-        Some(own.unwrap_or(self.broker.config().consumer_timeout)).filter(|allowed| !allowed.is_zero())
+        let allowed = queue.consumer_timeout().unwrap_or(self.broker.config().consumer_timeout);
+        (!allowed.is_zero()).then_some(allowed)
     }
 
     /// From now on deliveries of a queue may come that are to be settled.

@@ -5,6 +5,7 @@
 use super::{Queue, State};
 use deepmq_model::queue::Settings;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Queue {
     /// What holds for it now.
@@ -18,6 +19,11 @@ impl Queue {
         state.settings = settings;
         state.time_anew(self.home.timers.now());
         state.note_use(self);
+    }
+
+    /// How long its deliveries may be unsettled, if it is said of this queue; zero is for ever.
+    pub fn consumer_timeout(&self) -> Option<Duration> {
+        self.state.lock().settings.consumer_timeout.map(Duration::from_millis)
     }
 
     /// From now on these settings hold. What follows for the messages it has is done by the timers' thread, soon.

@@ -8,7 +8,6 @@ use deepmq_model::policy::{EffectivePolicy, Policies, Target};
 use deepmq_model::queue::Settings;
 use deepmq_model::topology::{self as model, Queue, QueueSpec};
 use deepmq_model::{Name, Value};
-use std::time::Duration;
 
 /// The argument that names a queue's type.
 const QUEUE_TYPE: &str = "x-queue-type";
@@ -62,17 +61,6 @@ impl Vhost {
         let catalogue = self.catalogue.read();
         let queue = catalogue.topology.find_queue(name).and_then(|id| catalogue.topology.queue_spec(id));
         queue.map(|queue| catalogue.policy_of(queue)).unwrap_or_default()
-    }
-
-    /// How long deliveries of a queue may be unsettled, if its argument `x-consumer-timeout` or a policy says so: the
-    /// shorter. Zero is for ever.
-    pub fn consumer_timeout(&self, queue: &str) -> Option<Duration> {
-        let catalogue = self.catalogue.read();
-        let queue = catalogue.topology.find_queue(queue).and_then(|id| catalogue.topology.queue_spec(id))?;
-        let policy = catalogue.policy_of(queue).definition;
-        let policy = policy.get("consumer-timeout").and_then(Value::as_integer);
-        let policy = policy.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-        [queue.settings.consumer_timeout, policy].into_iter().flatten().min()
     }
 
     /// What policies say of an exchange, whether or not it exists. They say nothing of the default exchange.

@@ -40,6 +40,8 @@ pub struct Settings {
     pub dead_letter: Option<DeadLetterTo>,
     /// How often a message may come back.
     pub delivery_limit: Option<u64>,
+    /// How long a delivery may be unsettled, in milliseconds; 0: for ever.
+    pub consumer_timeout: Option<u64>,
     /// Consumers are told how often a message came back.
     pub tells_returns: bool,
 }
@@ -62,6 +64,10 @@ impl Settings {
             overflow: if quorum { second.or(first) } else { first.or(second) }.unwrap_or_default(),
             dead_letter: dead_letter(declared, policy),
             delivery_limit: delivery_limit(limits, quorum),
+            consumer_timeout: smaller(
+                declared.consumer_timeout.map(milliseconds),
+                natural("consumer-timeout"),
+            ),
             tells_returns: quorum || limits != (None, None),
         }
     }

@@ -15,9 +15,10 @@ fn effective(arguments: &[(&str, Value)], policy: &[(&str, Value)]) -> Settings 
 #[test]
 fn of_two_numbers_the_smaller_counts_whoever_says_it() {
     type Field = fn(&Settings) -> Option<u64>;
-    let fields: [(&str, &str, Field); 4] = [
+    let fields: [(&str, &str, Field); 5] = [
         ("x-message-ttl", "message-ttl", |settings| settings.message_ttl),
         ("x-expires", "expires", |settings| settings.expires),
+        ("x-consumer-timeout", "consumer-timeout", |settings| settings.consumer_timeout),
         ("x-max-length", "max-length", |settings| settings.max_length),
         ("x-max-length-bytes", "max-length-bytes", |settings| settings.max_length_bytes),
     ];

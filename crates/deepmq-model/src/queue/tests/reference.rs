@@ -20,6 +20,8 @@ enum Step {
     AckMany(usize),
     Requeue(usize),
     Get(bool),
+    /// Any of the ready ones, which is done then.
+    Take(usize),
     Purge,
 }
 
@@ -37,6 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0usize..6).prop_map(Step::AckMany),
         3 => any::<usize>().prop_map(Step::Requeue),
         1 => any::<bool>().prop_map(Step::Get),
+        1 => any::<usize>().prop_map(Step::Take),
         1 => Just(Step::Purge),
     ]
 }
@@ -113,6 +116,7 @@ impl Pair {
             Step::AckMany(count) => (0..count).for_each(|_| self.ack(0)),
             Step::Requeue(any) => self.requeue(any),
             Step::Get(no_ack) => self.get(no_ack),
+            Step::Take(any) => self.take_any(any),
             Step::Purge => self.purge(),
         }
         self.check();
@@ -240,6 +244,14 @@ impl Pair {
         }
     }
 
+    fn take_any(&mut self, any: usize) {
+        let at = any.checked_rem(self.ready.len()).and_then(|at| self.ready.iter().nth(at).copied());
+        let Some(turn) = at else { return };
+        assert!(self.queue.take(Position(turn.1)) && !self.queue.take(Position(turn.1)));
+        self.ready.remove(&turn);
+        self.done.insert(turn.1);
+    }
+
     fn purge(&mut self) {
         let purged = self.queue.purge();
         let fresh = (purged.first, purged.end);
@@ -264,6 +276,11 @@ impl Pair {
                     || plain.held <= plain.spec.prefetch_count
             );
         }
+        let ranges: Vec<_> = self.queue.ready_ranges().collect();
+        assert_eq!(ranges.iter().map(|(start, end)| end.0 - start.0).sum::<u64>(), self.ready.len() as u64);
+        assert!(
+            self.ready.iter().all(|(_, at)| ranges.iter().any(|(start, end)| (start.0..end.0).contains(at)))
+        );
         let all = self.ready.len() + self.unacked.len() + self.done.len();
         assert_eq!(all as u64, self.next_position, "each message is in one place");
     }
