@@ -4,6 +4,7 @@
 
 mod bits;
 mod block;
+mod deliveries;
 mod packed;
 mod paging;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use crate::message::{Delivery, MessageRef};
 use block::Block;
 pub(crate) use block::Page;
 use deepmq_model::queue::{Position, Run};
+use deliveries::Deliveries;
 pub(crate) use packed::Packed;
 pub use packed::decode_page;
 use std::collections::{BTreeMap, VecDeque};
@@ -131,12 +133,7 @@ impl Backlog {
         runs: &'a [(Run, bool)],
         tells_returns: bool,
     ) -> impl Iterator<Item = Delivery<'a>> {
-        runs.iter().flat_map(move |&(run, redelivered)| {
-            self.run(run).map(move |(position, message)| {
-                let returns = if redelivered { self.returns(position) } else { 0 };
-                Delivery { position, redelivered, returns, tells_returns, message }
-            })
-        })
+        Deliveries::new(self, runs, tells_returns)
     }
 
     /// The messages of a run that are in memory.

@@ -84,6 +84,8 @@ pub(super) struct Batch {
     refusals: Refusals,
     /// Some have an expiration.
     expiring: bool,
+    /// Some are persistent.
+    persistent: bool,
     /// What each channel published.
     counts: SmallVec<[(u16, MessageCounts); 4]>,
 }
@@ -317,7 +319,8 @@ impl Session {
             Unroutable::Refused(refused) => translate::access_refused(refused),
             Unroutable::Route(error) => translate::route_error(error, address.exchange, vhost.name()),
         })?;
-        messages.entries.push(entry);
+        self.batch.persistent |= entry.persistent;
+        self.batch.messages.entries.push(entry);
         self.batch.count(number, queues, mandatory);
         if queues == 0 && mandatory {
             self.give_back(number, &entry, address, input);
@@ -414,7 +417,8 @@ impl Session {
 
     /// Hands what was gathered to the queues; false: there was nothing.
     pub(super) fn hand_over(&mut self, input: &[u8]) -> bool {
-        let Batch { messages, router, journalling, counts, confirms, refusals, expiring } = &mut self.batch;
+        let Batch { messages, router, journalling, counts, confirms, refusals, expiring, persistent } =
+            &mut self.batch;
         if messages.entries.is_empty() {
             return false;
         }
@@ -425,7 +429,7 @@ impl Session {
         router.count_at_exchanges();
         let (wakes, tickets, arrived) =
             (&mut self.wakes, &mut self.tickets, self.broker.durable().map_or(0, |_| self.broker.now()));
-        let expiring = std::mem::take(expiring);
+        let (expiring, persistent) = (std::mem::take(expiring), std::mem::take(persistent));
         router.drain(|bucket| {
             let entries = bucket.messages.iter().filter_map(|&at| messages.entries.get(at as usize));
             let size = BatchSize { count: bucket.messages.len(), bytes: bucket.bytes, expiring };
@@ -435,9 +439,11 @@ impl Session {
                 tickets.push((bucket.queue.clone(), ticket));
             }
             let queue = bucket.queue.number().zip(bucket.queue.durability());
-            if let (Some(queue), Some(first)) = (queue, published.first) {
-                let taken =
-                    (0..).zip(&bucket.messages).filter(|(index, _)| !published.refused.contains(index));
+            if let (true, Some(queue), Some(first)) = (persistent, queue, published.first) {
+                let refused = &published.refused;
+                let taken = (0..)
+                    .zip(&bucket.messages)
+                    .filter(|(index, _)| refused.is_empty() || !refused.contains(index));
                 let entries = taken.filter_map(|(_, &at)| Some((at, messages.entries.get(at as usize)?)));
                 let kept = |entry: &Entry| entry.persistent.then(|| messages.message(entry, input));
                 journalling.place(queue, first, arrived, entries.map(|(at, entry)| (at, kept(entry))));
@@ -461,7 +467,7 @@ impl Session {
     /// Takes back what was gathered and not handed over.
     pub(super) fn drop_batch(&mut self) {
         self.batch.messages.clear();
-        self.batch.expiring = false;
+        (self.batch.expiring, self.batch.persistent) = (false, false);
         self.batch.counts.clear();
         self.batch.router.drain(|_| {});
     }
