@@ -31,7 +31,7 @@ use deepmq_model::queue::Position;
 use deepmq_model::topology::{DurabilityMode, QueueArguments, TopologyError};
 use deepmq_storage::{
     AppendError, Appended, BatchBuilder, BlockRef, Durability, Journal, JournalThread, Lsn, OpenError,
-    ReadError, Seam, SegmentStats, StorageFailure, Store,
+    Options, ReadError, Seam, SegmentStats, StorageFailure, Store,
 };
 pub(crate) use housekeeping::House;
 use housekeeping::Housekeeper;
@@ -104,7 +104,9 @@ impl Durable {
         config: &BrokerConfig,
         memory: Arc<Memory>,
     ) -> Result<(Arc<Self>, Recovery), DurableError> {
-        let (store, found) = Store::open(seam, dir, config.storage.clone())?;
+        let journal_cached = config.durability == Durability::Os;
+        let options = Options { journal_cached, ..config.storage.clone() };
+        let (store, found) = Store::open(seam, dir, options)?;
         let store = Arc::new(store);
         let recovery = Recovery::read(seam, &store, found)?;
         let disk = DiskAlarm::new(config.limits.disk_free_bytes_min, &store);
@@ -285,6 +287,8 @@ impl Durable {
             }
             ordered => ordered?,
         }
+        // They would be read through at the next start.
+        self.store.remove_spares()?;
         Ok(self.writer.lock().take().map_or(Ok(()), JournalThread::stop)?)
     }
 }

@@ -3,6 +3,7 @@
 //! Owns the way every change goes: through the latch, with the path in the error, and the order of steps that replaces a
 //! file durably. Must not know what the files hold.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +37,14 @@ impl DataDir {
 
     pub(crate) fn write(&self, to: &Handle, parts: &[&[u8]], offset: u64) -> Result<(), StorageFailure> {
         self.latch.run("write", &to.path, || to.file.write_at(parts, offset))
+    }
+
+    /// Fills the buffer with what is in the file, which must be that long.
+    pub(crate) fn read(&self, from: &Handle, buffer: &mut [u8], offset: u64) -> Result<(), StorageFailure> {
+        self.latch.run("read", &from.path, || match from.file.read_at(buffer, offset)? {
+            read if read == buffer.len() => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        })
     }
 
     pub(crate) fn sync(&self, handle: &Handle) -> Result<(), StorageFailure> {

@@ -8,6 +8,7 @@ mod active;
 mod files;
 mod marks;
 mod meter;
+mod pages;
 mod recover;
 mod scan;
 mod thread;
@@ -24,6 +25,7 @@ use crate::data_dir::DataDir;
 use crate::failure::StorageFailure;
 use crate::record::{Draft, Lsn, RECORD_BYTES_MAX};
 use crate::seam::Clock;
+use crate::store::Options;
 use active::Active;
 use marks::Marks;
 use meter::Meter;
@@ -91,17 +93,17 @@ impl Journal {
     pub(crate) fn new(
         dir: DataDir,
         clock: Arc<dyn Clock>,
-        file_bytes: u64,
+        options: &Options,
         resume: Resume,
         files: Vec<JournalFile>,
     ) -> Self {
         let last = Lsn(resume.next_lsn - 1);
         let meter = Meter::new(clock);
         Self {
-            active: Mutex::new(Active::new(dir.tag, file_bytes, &resume, meter.clone())),
+            active: Mutex::new(Active::new(dir.tag, options.journal_file_bytes, &resume, meter.clone())),
             work: Condvar::new(),
             marks: Marks::new(last),
-            writer: Mutex::new(Writer::new(dir.clone(), meter.clone(), file_bytes, resume, files)),
+            writer: Mutex::new(Writer::new(dir.clone(), meter.clone(), options.clone(), resume, files)),
             meter,
             short: AtomicBool::new(false),
             stalled: AtomicBool::new(false),
@@ -295,6 +297,15 @@ impl Journal {
             self.marks.wake_all();
         }
         recycled
+    }
+
+    /// Removes the files that are kept for their next use, but for the one that comes next.
+    pub(crate) fn remove_spares(&self) -> Result<(), StorageFailure> {
+        let removed = self.writer().remove_spares();
+        if removed.is_err() {
+            self.marks.wake_all();
+        }
+        removed
     }
 
     /// The files in use and their bytes.

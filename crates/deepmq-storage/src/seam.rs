@@ -11,6 +11,7 @@ mod random;
 use std::sync::Arc;
 
 pub use clock::{Clock, Monotonic, SimClock, SystemClock};
+pub(crate) use disk::PAGE_BYTES;
 pub use disk::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner, RealDisk, SimDisk};
 pub use random::{Random, SeededRandom, SystemRandom};
 

@@ -178,6 +178,14 @@ impl Store {
         self.journal.recycle_oldest()
     }
 
+    /// Removes the journal's files that are kept for their next use, but for the one that comes next: for when space is short.
+    ///
+    /// # Errors
+    /// The failure after which nothing is written any more.
+    pub fn remove_spares(&self) -> Result<(), StorageFailure> {
+        self.journal.remove_spares()
+    }
+
     /// The sizes it was opened with.
     pub fn options(&self) -> &Options {
         &self.options

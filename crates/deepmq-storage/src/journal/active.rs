@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::meter::Meter;
+use super::pages::{Pages, into_page};
 use super::{Appended, Durability, Resume};
 use crate::record::{Draft, Lsn, MARK_BYTES, Stamp, stamp};
 use crate::seam::Monotonic;
@@ -34,14 +35,15 @@ pub(super) struct Active {
 /// What is written in one go.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffer: Pages,
     pub(super) chunks: Vec<Chunk>,
     pub(super) sync: bool,
     /// When the first record was appended.
     pub(super) since: Option<Monotonic>,
 }
 
-/// A piece of the buffer that goes to one file. It begins with room for a mark.
+/// A piece of the buffer that goes to one file. It begins with room for a mark, as far into its page as in the file; what is
+/// before it in its page is room for what is there in the file.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) file: u64,
@@ -79,7 +81,7 @@ impl Active {
         let start = self.group.buffer.len();
         self.group.buffer.extend_from_slice(draft.bytes());
         let place = Stamp { tag: self.tag, file: self.file, lsn: lsn.0 };
-        stamp(self.group.buffer.get_mut(start..).unwrap_or_default(), place);
+        stamp(self.group.buffer.get_mut(start..start + draft.size()), place);
         self.next_lsn += 1;
         self.offset += draft.size() as u64;
         if let Some(chunk) = self.group.chunks.last_mut() {
@@ -102,8 +104,9 @@ impl Active {
             mark > 0
         };
         if begins {
-            let start = self.group.buffer.len();
-            self.group.buffer.resize(start + MARK_BYTES, 0);
+            self.group.buffer.begin_page();
+            let start = self.group.buffer.len() + into_page(self.offset);
+            self.group.buffer.grow_to(start + MARK_BYTES);
             self.group.chunks.push(Chunk {
                 file: self.file,
                 offset: self.offset,
@@ -136,8 +139,7 @@ impl Active {
 impl Group {
     /// Empties the group for its next use.
     pub(super) fn clear(&mut self) {
-        self.buffer.clear();
-        self.buffer.shrink_to(KEEP_BYTES);
+        self.buffer.clear(KEEP_BYTES);
         self.chunks.clear();
         self.sync = false;
         self.since = None;

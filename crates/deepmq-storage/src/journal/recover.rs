@@ -32,8 +32,10 @@ pub(crate) struct Resume {
     pub(crate) recycled: bool,
     /// The file, if it exists.
     pub(crate) current: Option<Handle>,
-    /// The next one, if it does.
-    pub(crate) prepared: Option<(u64, Handle)>,
+    /// What the page that the next write begins in holds before it.
+    pub(crate) page: Vec<u8>,
+    /// Those that come next, in order, as far as they exist.
+    pub(crate) prepared: Vec<(u64, Handle)>,
 }
 
 /// Bytes in the journal that should have been records.

@@ -152,6 +152,47 @@ fn files_are_recycled_so_that_a_queue_that_keeps_up_takes_no_more_of_them() {
 }
 
 #[test]
+fn files_that_were_given_up_are_used_again_also_after_a_restart() {
+    let journal_files = |disk: &SimDisk| {
+        let entries = disk.list(Path::new("/data/journal")).unwrap();
+        entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>()
+    };
+    let (disk, settle) = (SimDisk::new(), |store: &Store, sequences: std::ops::Range<u64>| {
+        for sequence in sequences {
+            let mut batch = BatchBuilder::new();
+            let index = batch.message(0, 0, [b"", b"", &[7; 3000]]);
+            batch.place(1, sequence, [index]);
+            batch.settle(1, std::iter::once(sequence..sequence + 1));
+            store.journal().append(batch.finish(), Durability::Fsync).unwrap();
+            store.journal().run_once().unwrap();
+        }
+    });
+    let store = open(&disk, 4096);
+    settle(&store, 0..6);
+    while let Some(reclaim) = store.oldest() {
+        let settled = std::iter::once(0..6).collect();
+        let state = QueueState { queue: 1, next: 6, settled, counts: Vec::new() };
+        store.checkpoint(&[state], Some(reclaim.file)).unwrap();
+        store.journal().run_once().unwrap();
+        assert!(store.recycle_oldest().unwrap());
+    }
+    let kept = journal_files(&disk);
+    assert!(kept.len() > 3, "{kept:?}");
+    drop(store);
+    let disk = disk.image();
+    let store = open(&disk, 4096);
+    assert_eq!(journal_files(&disk), kept);
+    settle(&store, 6..8);
+    assert_eq!(journal_files(&disk), kept, "no file is new");
+    store.remove_spares().unwrap();
+    assert!(journal_files(&disk).len() < kept.len());
+    drop(store);
+    let seam = Seam { disk: Arc::new(disk.image()), ..Seam::simulated(1) };
+    let (_, recovered) = Store::open(&seam, Path::new("/data"), Options::default()).unwrap();
+    assert_eq!((recovered.queues[&1].state.next, recovered.damage), (8, Vec::new()));
+}
+
+#[test]
 fn many_threads_append_and_each_finds_its_record_durable() {
     let disk = SimDisk::new();
     let store = Arc::new(open(&disk, 4096));

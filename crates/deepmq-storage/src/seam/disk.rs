@@ -97,9 +97,15 @@ pub enum OpenMode {
     Read,
     /// To read and write; it must exist.
     Write,
+    /// To write multiples of [`PAGE_BYTES`], from memory and to places that are multiples of it, past the system's cache where
+    /// it can do that; it must exist.
+    Direct,
     /// To read and write; created, or emptied if it exists.
     Create,
 }
+
+/// What every disk takes as it is, in bytes.
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

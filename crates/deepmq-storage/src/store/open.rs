@@ -18,7 +18,7 @@ use crate::journal::{Journal, Outline, Resume};
 use crate::layout::Layout;
 use crate::record::{Mark, Stamp};
 use crate::recover::{Damage, Found, Recovered, find};
-use crate::seam::{Clock, Disk, LockError, LockGuard, OpenMode, Owner, Seam};
+use crate::seam::{Clock, Disk, LockError, LockGuard, OpenMode, Owner, PAGE_BYTES, Seam};
 use crate::segment::{FileCache, QueueSegments};
 
 /// The user who may write anywhere, and so does not notice that a directory is not his.
@@ -29,6 +29,9 @@ const ROOT: u32 = 0;
 pub struct Options {
     /// Bytes of a journal file; a record that is longer gets a longer one.
     pub journal_file_bytes: u64,
+    /// The journal is written through the system's cache: records are handed over sooner and synced later. For where it is
+    /// seldom asked for a sync.
+    pub journal_cached: bool,
     /// A segment takes no further block once it has so many bytes.
     pub segment_bytes: u64,
     /// Segment files that are open at once.
@@ -37,7 +40,24 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { journal_file_bytes: 64 * 1024 * 1024, segment_bytes: 16 * 1024 * 1024, open_files_max: 64 }
+        Self {
+            journal_file_bytes: 64 * 1024 * 1024,
+            journal_cached: false,
+            segment_bytes: 16 * 1024 * 1024,
+            open_files_max: 64,
+        }
+    }
+}
+
+impl Options {
+    /// How the journal's files are opened to be written.
+    pub(crate) fn journal_mode(&self) -> OpenMode {
+        if self.journal_cached { OpenMode::Write } else { OpenMode::Direct }
+    }
+
+    /// The room a journal file is given, which is whole pages.
+    pub(crate) fn journal_file_room(&self) -> u64 {
+        self.journal_file_bytes.next_multiple_of(PAGE_BYTES as u64)
     }
 }
 
@@ -198,7 +218,7 @@ impl Store {
             (queue, Arc::new(Mutex::new(adopted)))
         };
         let queues = segments.into_iter().map(adopt).collect();
-        let journal = Journal::new(dir.clone(), clock, options.journal_file_bytes, resume, files);
+        let journal = Journal::new(dir.clone(), clock, &options, resume, files);
         let store = Self {
             journal: Arc::new(journal),
             cache,
@@ -278,18 +298,21 @@ fn resume(dir: &DataDir, outline: &Outline, options: &Options) -> Result<Resume,
         offset: 0,
         recycled: outline.tail_recycled,
         current: None,
-        prepared: None,
+        page: Vec::new(),
+        prepared: Vec::new(),
     };
     if let Some((file, offset)) = outline.tail {
         (resume.file, resume.offset) = (file, offset);
         resume.current = Some(open_tail(dir, outline, file, offset, options)?);
+        resume.page = read_page(dir, file, offset)?;
     }
     write_lost_marks(dir, outline)?;
     let mut removed = false;
+    let mut next = outline.tail.map(|(file, _)| file + 1);
     for number in outline.files_after_tail() {
-        let next = outline.tail.map(|(file, _)| file + 1) == Some(number);
-        if next && !outline.has_records(number) {
-            resume.prepared = Some((number, dir.open(dir.layout.journal(number), OpenMode::Write)?));
+        if next == Some(number) && !outline.has_records(number) {
+            resume.prepared.push((number, dir.open(dir.layout.journal(number), options.journal_mode())?));
+            next = Some(number + 1);
         } else {
             dir.remove(&dir.layout.journal(number))?;
             removed = true;
@@ -323,11 +346,20 @@ fn open_tail(
     if outline.is_cut() || outline.torn_bytes > 0 {
         dir.truncate(&handle, offset)?;
         // A full disk is no reason not to start: the file then grows as it is written, or that fails.
-        let _ = handle.file.preallocate(options.journal_file_bytes);
+        let _ = handle.file.preallocate(options.journal_file_room());
     }
     if !outline.closed {
         dir.sync(&handle)?;
         dir.sync_dir(&dir.layout.journal_dir())?;
     }
-    Ok(handle)
+    dir.open(handle.path, options.journal_mode())
+}
+
+/// What a journal file holds from the start of a page up to an offset in it.
+fn read_page(dir: &DataDir, file: u64, offset: u64) -> Result<Vec<u8>, StorageFailure> {
+    let handle = dir.open(dir.layout.journal(file), OpenMode::Read)?;
+    let bytes = offset % PAGE_BYTES as u64;
+    let mut page = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    dir.read(&handle, &mut page, offset - bytes)?;
+    Ok(page)
 }

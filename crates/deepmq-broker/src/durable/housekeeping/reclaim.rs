@@ -24,6 +24,9 @@ const SETTLED_PART: u64 = 8;
 pub(super) fn journal(durable: &Durable, house: &impl House) -> Result<(), AppendError> {
     let long = JOURNAL_FILES_MIN * durable.store.options().journal_file_bytes;
     while (durable.store.journal_bytes() > long || durable.disk.is_on()) && reclaim_oldest(durable, house)? {}
+    if durable.disk.is_on() {
+        durable.store.remove_spares()?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock, statvfs};
+#[cfg(target_os = "linux")]
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, pwritev};
 use rustix::process::geteuid;
 
@@ -36,6 +38,7 @@ impl Disk for RealDisk {
         options.read(true);
         match mode {
             OpenMode::Read => {}
+            OpenMode::Direct => return Ok(Arc::new(open_direct(path)?)),
             OpenMode::Write => {
                 options.write(true);
             }
@@ -99,7 +102,14 @@ impl DiskFile for File {
 
     fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
         if let [part] = parts {
-            return self.write_all_at(part, offset);
+            return match self.write_all_at(part, offset) {
+                Err(error)
+                    if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) && leave_direct(self)? =>
+                {
+                    self.write_all_at(part, offset)
+                }
+                written => written,
+            };
         }
         let mut slices: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
         let (mut rest, mut offset) = (slices.as_mut_slice(), offset);
@@ -157,6 +167,39 @@ impl DiskFile for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
+}
+
+/// Opens a file for writes that do not go through the system's cache; through it, where the file system can do nothing else.
+#[cfg(target_os = "linux")]
+fn open_direct(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flag = i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0);
+    match File::options().read(true).write(true).custom_flags(flag).open(path) {
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => open_cached(path),
+        opened => opened,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(path: &Path) -> io::Result<File> {
+    open_cached(path)
+}
+
+fn open_cached(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+/// Goes through the cache from here on, and says whether it did not before: there are disks that want more than whole pages.
+#[cfg(target_os = "linux")]
+fn leave_direct(file: &File) -> io::Result<bool> {
+    let flags = fcntl_getfl(file)?;
+    fcntl_setfl(file, flags - OFlags::DIRECT)?;
+    Ok(flags.contains(OFlags::DIRECT))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn leave_direct(_: &File) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Slices the system takes in one call.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner};
+use super::{Disk, DiskFile, Entry, LockError, LockGuard, OpenMode, Owner, PAGE_BYTES};
 use crate::seam::SeededRandom;
 use inode::{Change, Inode};
 use names::{Names, Node};
@@ -39,10 +39,11 @@ struct World {
     syncs_held: bool,
 }
 
-/// `EIO`, `ENOSPC` and `EROFS` as Linux numbers them; a simulation says the same everywhere.
+/// `EIO`, `ENOSPC`, `EROFS` and `EINVAL` as Linux numbers them; a simulation says the same everywhere.
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
+const EINVAL: i32 = 22;
 
 impl World {
     /// Counts an operation that changes something, and refuses it where a fault was asked for.
@@ -221,13 +222,15 @@ impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut world = self.world();
         world.names.must_have_parent(path)?;
-        if mode == OpenMode::Write && world.read_only {
+        if matches!(mode, OpenMode::Write | OpenMode::Direct) && world.read_only {
             return Err(io::Error::from_raw_os_error(EROFS));
         }
         let number = match (world.names.node(path), mode) {
             (Some(Node::Dir), _) => return Err(io::ErrorKind::IsADirectory.into()),
-            (None, OpenMode::Read | OpenMode::Write) => return Err(io::ErrorKind::NotFound.into()),
-            (Some(Node::File(number)), OpenMode::Read | OpenMode::Write) => number,
+            (None, OpenMode::Read | OpenMode::Write | OpenMode::Direct) => {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            (Some(Node::File(number)), OpenMode::Read | OpenMode::Write | OpenMode::Direct) => number,
             (Some(Node::File(number)), OpenMode::Create) => {
                 world.change()?;
                 let length = world.inode(number).live().len();
@@ -240,7 +243,7 @@ impl Disk for SimDisk {
                 world.create(path)
             }
         };
-        Ok(Arc::new(SimFile { disk: self.clone(), number, writable: mode != OpenMode::Read }))
+        Ok(Arc::new(SimFile { disk: self.clone(), number, mode }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -315,13 +318,13 @@ impl Drop for SimLock {
 struct SimFile {
     disk: SimDisk,
     number: u64,
-    writable: bool,
+    mode: OpenMode,
 }
 
 impl SimFile {
     /// Changes the file, whose length may become another.
     fn change(&self, length: impl FnOnce(usize) -> usize, change: impl FnOnce(&mut Inode)) -> io::Result<()> {
-        if !self.writable {
+        if self.mode == OpenMode::Read {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut world = self.disk.world();
@@ -345,6 +348,12 @@ impl DiskFile for SimFile {
     }
 
     fn write_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        let aligned = parts.iter().all(|part| {
+            part.as_ptr().addr().is_multiple_of(PAGE_BYTES) && part.len().is_multiple_of(PAGE_BYTES)
+        });
+        if self.mode == OpenMode::Direct && !(aligned && offset.is_multiple_of(PAGE_BYTES as u64)) {
+            return Err(io::Error::from_raw_os_error(EINVAL));
+        }
         let bytes = parts.concat();
         let end = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(bytes.len());
         self.change(|length| length.max(end), |inode| inode.apply(Change::Write { offset, bytes }))

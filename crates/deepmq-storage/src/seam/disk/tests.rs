@@ -92,6 +92,59 @@ fn files_are_written_and_read_by_position_and_grow_as_needed() {
     });
 }
 
+/// Whole pages, and where in them they start.
+fn pages(byte: u8) -> (Vec<u8>, usize) {
+    let memory = vec![byte; 3 * PAGE_BYTES];
+    let start = memory.as_ptr().align_offset(PAGE_BYTES);
+    (memory, start)
+}
+
+#[test]
+fn whole_pages_written_past_the_cache_are_what_others_read() {
+    on_both_disks(|disk, root| {
+        disk.create_dir_all(root).unwrap();
+        let path = root.join("a");
+        disk.open(&path, OpenMode::Direct).unwrap_err();
+        disk.open(&path, OpenMode::Create).unwrap().write_at(&[&[1; 3 * PAGE_BYTES]], 0).unwrap();
+        let (memory, start) = pages(2);
+        let file = disk.open(&path, OpenMode::Direct).unwrap();
+        file.write_at(&[&memory[start..start + PAGE_BYTES]], PAGE_BYTES as u64).unwrap();
+        file.sync_data().unwrap();
+        let mut read = vec![0; 3 * PAGE_BYTES];
+        assert_eq!(disk.open(&path, OpenMode::Read).unwrap().read_at(&mut read, 0).unwrap(), read.len());
+        let expected: Vec<u8> = [1, 2, 1].iter().flat_map(|&byte| [byte; PAGE_BYTES]).collect();
+        assert!(read == expected);
+    });
+}
+
+#[test]
+fn what_a_disk_does_not_take_past_the_cache_goes_through_it() {
+    let root = fresh_dir();
+    std::fs::create_dir_all(&root).unwrap();
+    let path = root.join("a");
+    RealDisk.open(&path, OpenMode::Create).unwrap();
+    let file = RealDisk.open(&path, OpenMode::Direct).unwrap();
+    file.write_at(&[b"no page"], 3).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0no page");
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
+fn the_simulated_disk_takes_nothing_but_whole_pages_past_the_cache() {
+    let disk = SimDisk::new();
+    let path = Path::new("data/a");
+    disk.create_dir_all(Path::new("data")).unwrap();
+    disk.open(path, OpenMode::Create).unwrap();
+    let file = disk.open(path, OpenMode::Direct).unwrap();
+    let (memory, start) = pages(3);
+    let refused = [(start, PAGE_BYTES, 1), (start + 1, PAGE_BYTES, 0), (start, PAGE_BYTES - 1, 0)];
+    for (from, bytes, offset) in refused {
+        let error = file.write_at(&[&memory[from..from + bytes]], offset).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+    file.write_at(&[&memory[start..start + PAGE_BYTES]], PAGE_BYTES as u64).unwrap();
+}
+
 #[test]
 fn names_are_listed_renamed_and_removed() {
     on_both_disks(|disk, root| {

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 pub(super) const ROOT: &str = "/data";
 
 pub(super) fn tiny() -> Options {
-    Options { journal_file_bytes: 1536, segment_bytes: 700, open_files_max: 2 }
+    Options { journal_file_bytes: 1536, segment_bytes: 700, open_files_max: 2, ..Options::default() }
 }
 
 pub(super) fn seam(disk: &SimDisk) -> Seam {
