@@ -9,10 +9,7 @@ use deepmq_api::Api;
 use std::future::Future;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use tracing::{debug, error};
-
-/// The thread's niceness: a tenth of what another thread gets of a core that both want, which is enough for a health check.
-const NICENESS: i32 = 10;
+use tracing::error;
 
 /// Starts serving the API and the metrics, each if there is a listener. What is returned ends when both have ended: soon after
 /// the sender of `stopped` is dropped.
@@ -69,11 +66,16 @@ pub(crate) fn start(
     })
 }
 
-/// Lets other threads have the processor first.
+/// Lets other threads have the processor first, where a thread can: on Linux, a number is of the thread alone if its own is given.
+#[cfg(target_os = "linux")]
 fn step_back() {
-    // On Linux this is of the thread alone, if its own number is given.
+    /// A tenth of what another thread gets of a core that both want, which is enough for a health check.
+    const NICENESS: i32 = 10;
     let lowered = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
     if let Err(error) = lowered {
-        debug!(%error, "the HTTP thread has the priority of all others");
+        tracing::debug!(%error, "the HTTP thread has the priority of all others");
     }
 }
+
+#[cfg(not(target_os = "linux"))]
+fn step_back() {}

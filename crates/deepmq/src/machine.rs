@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::system::{sysinfo, uname};
+use rustix::system::uname;
 
 /// What defaults depend on.
 #[derive(Debug, Clone)]
@@ -27,9 +27,21 @@ impl Machine {
 }
 
 fn memory_bytes() -> u64 {
-    let info = sysinfo();
-    let physical = info.totalram.saturating_mul(info.mem_unit.into());
-    control_group_dirs().filter_map(|dir| memory_max(&dir)).fold(physical, u64::min)
+    control_group_dirs().filter_map(|dir| memory_max(&dir)).fold(physical_bytes(), u64::min)
+}
+
+#[cfg(target_os = "linux")]
+fn physical_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(info.mem_unit.into())
+}
+
+/// As `sysctl` tells it; where it does not, as small a machine as is still sold.
+#[cfg(not(target_os = "linux"))]
+fn physical_bytes() -> u64 {
+    const ASSUMED: u64 = 4 << 30;
+    let told = std::process::Command::new("sysctl").args(["-n", "hw.memsize"]).output();
+    told.ok().and_then(|told| String::from_utf8(told.stdout).ok()?.trim().parse().ok()).unwrap_or(ASSUMED)
 }
 
 /// The directories of this process's control group (version 2) and those it is nested in.
