@@ -7,7 +7,7 @@ use crate::queue::Queue;
 use deepmq_model::message::death::Reason;
 use deepmq_model::queue::{DeadLetterTo, Position};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A message that died.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct DeadLetter {
     pub(crate) position: Option<Position>,
     pub(crate) reason: Reason,
     pub(crate) message: OwnedMessage,
+    /// Queues that have it already, if it was tried before.
+    pub(crate) reached: Vec<Weak<Queue>>,
 }
 
 /// Letters of one queue that go together.
@@ -44,7 +46,7 @@ impl Outgoing {
 
     /// A full queue did not take a message, which goes to where its dead letters go.
     pub(crate) fn refused(&mut self, queue: &Arc<Queue>, to: &DeadLetterTo, message: OwnedMessage) {
-        let letter = DeadLetter { position: None, reason: Reason::MaxLen, message };
+        let letter = DeadLetter { position: None, reason: Reason::MaxLen, message, reached: Vec::new() };
         match self.refused.back_mut() {
             Some((known, letters)) if Arc::ptr_eq(known, queue) && letters.to == *to => {
                 letters.letters.push(letter);
