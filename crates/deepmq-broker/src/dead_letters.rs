@@ -5,7 +5,7 @@
 use crate::message::OwnedMessage;
 use crate::queue::Queue;
 use deepmq_model::message::death::Reason;
-use deepmq_model::queue::{DeadLetterTo, Position};
+use deepmq_model::queue::{DeadLetterTo, Position, Run};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
@@ -34,9 +34,28 @@ pub(crate) struct Outgoing {
     queues: VecDeque<Arc<Queue>>,
     /// Messages that full queues refused.
     refused: VecDeque<(Arc<Queue>, DeadLetters)>,
+    /// What died in a transaction that is being committed, if one is.
+    committing: Option<Vec<(Arc<Queue>, Run, Reason)>>,
 }
 
 impl Outgoing {
+    /// From now on what dies is kept back: the record of the commit tells of it.
+    pub(crate) fn begin_commit(&mut self) {
+        self.committing.get_or_insert_default();
+    }
+
+    /// The record is appended: returns what was kept back.
+    pub(crate) fn end_commit(&mut self) -> Vec<(Arc<Queue>, Run, Reason)> {
+        self.committing.take().unwrap_or_default()
+    }
+
+    /// Keeps messages back that died; false: there is no commit.
+    pub(crate) fn keep_back(&mut self, queue: &Arc<Queue>, run: Run, reason: Reason) -> bool {
+        let Some(kept_back) = &mut self.committing else { return false };
+        kept_back.push((queue.clone(), run, reason));
+        true
+    }
+
     /// Messages died in a queue. Twice does no harm.
     pub(crate) fn note(&mut self, queue: &Arc<Queue>) {
         if !self.queues.iter().any(|known| Arc::ptr_eq(known, queue)) {

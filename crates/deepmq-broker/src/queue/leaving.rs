@@ -70,7 +70,7 @@ impl Leaving {
         !none && !self.sending
     }
 
-    fn push(&mut self, run: Run, reason: Reason) {
+    pub(super) fn push(&mut self, run: Run, reason: Reason) {
         match self.runs.back_mut() {
             Some((last, known)) if *known == reason && last.end() == run.first => {
                 match last.count.checked_add(run.count) {
@@ -152,14 +152,19 @@ impl State {
             queue.note_done(persistent, run, wakes);
             return;
         }
-        self.leave(run, reason);
+        self.count_dead(run);
+        if wakes.dead_letters.keep_back(queue, run, reason) {
+            let positions = run.first.0..run.end().0;
+            positions.for_each(|at| self.mark_dead(queue, Position(at), reason, wakes));
+            return;
+        }
+        self.leaving.push(run, reason);
         wakes.dead_letters.note(queue);
     }
 
-    fn leave(&mut self, run: Run, reason: Reason) {
+    fn count_dead(&mut self, run: Run) {
         self.leaving.count += u64::from(run.count);
         self.leaving.bytes += self.backlog.body_bytes(run);
-        self.leaving.push(run, reason);
     }
 
     /// Messages that died in an earlier life go on leaving.
@@ -168,7 +173,9 @@ impl State {
             if let Some(reason) = from_count(count)
                 && self.model.take(first)
             {
-                self.leave(Run { first, count: 1 }, reason);
+                let run = Run { first, count: 1 };
+                self.count_dead(run);
+                self.leaving.push(run, reason);
             }
         }
     }

@@ -6,6 +6,7 @@
 use super::{Queue, State};
 use crate::dead_letters::{DeadLetter, DeadLetters};
 use crate::subscriber::Wakes;
+use deepmq_model::message::death::Reason;
 use deepmq_model::queue::{Position, Run};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -61,6 +62,14 @@ impl Queue {
         }
         self.state.lock().leaving.sending = false;
         self.home.timers.at(0, self);
+    }
+
+    /// These died in a transaction, whose record tells that: they can be sent.
+    pub(crate) fn let_go(&self, run: Run, reason: Reason) {
+        let mut state = self.state.lock();
+        if !state.deleted {
+            state.leaving.push(run, reason);
+        }
     }
 
     /// Sends messages on that it did not take.
