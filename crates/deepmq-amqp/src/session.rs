@@ -65,6 +65,8 @@ const HANDSHAKE_FRAME_BYTES_MAX: u32 = 16 * 1024;
 enum Phase {
     AwaitingHeader,
     AwaitingStartOk,
+    /// This user was asked for the password.
+    AwaitingSecureOk(String),
     /// A password is being verified, which takes a while.
     AuthenticatingSlowly,
     AwaitingTuneOk,
@@ -300,6 +302,7 @@ impl Session {
     fn takes_frames(&self) -> bool {
         match self.phase {
             Phase::AwaitingStartOk
+            | Phase::AwaitingSecureOk(_)
             | Phase::AwaitingTuneOk
             | Phase::AwaitingOpen
             | Phase::Open

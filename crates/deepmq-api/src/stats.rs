@@ -4,7 +4,7 @@
 
 use crate::api::Api;
 use crate::rates::{Counters, Rated, Watched};
-use deepmq_broker::queue::Counters as QueueCounters;
+use deepmq_broker::queue::{Counters as QueueCounters, Depth};
 use deepmq_broker::traffic::MessageCounts;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -112,9 +112,9 @@ pub(crate) fn of_queue(counters: &QueueCounters) -> MessageCounts {
     }
 }
 
-/// How fast ready and unacked messages grow.
-pub(crate) fn depth_rates(api: &Api, watched: Watched, ready: u64, unacked: u64) -> [Rate; 3] {
-    let counters = [ready + unacked, ready, unacked, 0, 0, 0, 0, 0, 0, 0];
+/// How fast all messages, the ready and the unacked ones grow.
+pub(crate) fn depth_rates(api: &Api, watched: Watched, depth: &Depth) -> [Rate; 3] {
+    let counters = [depth.messages(), depth.ready, depth.unacked, 0, 0, 0, 0, 0, 0, 0];
     let [messages, ready, unacked, ..] = api.rates().sample(watched, counters, api.now()).rates;
     [messages, ready, unacked].map(|rate| Rate { rate })
 }

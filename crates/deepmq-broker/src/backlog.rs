@@ -26,6 +26,8 @@ use timing::Timetable;
 
 /// An emptied block keeps its memory for the next message up to this size.
 const KEEP_BYTES: usize = 2 * 1024;
+/// Returns are counted up to here; numbers above mean other things.
+pub(crate) const RETURNS_MAX: u32 = u32::MAX - 0x100;
 
 /// How much a batch of messages will take, to make room once.
 #[derive(Debug, Clone, Copy, Default)]
@@ -176,7 +178,7 @@ impl Backlog {
     /// A message came back; how often is said.
     pub(crate) fn returned(&mut self, position: Position) -> u32 {
         let times = self.returns.entry(position.0).or_default();
-        *times = times.saturating_add(1);
+        *times = times.saturating_add(1).min(RETURNS_MAX);
         *times
     }
 

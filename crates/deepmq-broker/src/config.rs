@@ -3,6 +3,10 @@
 //! Owns the values and their defaults. Must not know where they come from: files, flags and listeners are the business
 //! of whoever starts the broker.
 
+mod mechanism;
+
+pub use mechanism::Mechanism;
+
 use deepmq_model::Name;
 use deepmq_storage::{Durability, Options as StorageOptions};
 use std::path::PathBuf;
@@ -30,6 +34,8 @@ pub struct BrokerConfig {
     pub consumer_timeout: Duration,
     /// The vhosts that exist from the start.
     pub vhosts: Vec<Name>,
+    /// How clients may say who they are, in the order they are offered; RabbitMQ's default.
+    pub auth_mechanisms: Vec<Mechanism>,
     /// The users that exist from the start.
     pub users: Vec<UserSpec>,
     /// The broker's name among others, told to peers as the cluster's name. RabbitMQ's form is `name@host`.
@@ -51,6 +57,7 @@ impl Default for BrokerConfig {
             default_consumer_prefetch: 0,
             consumer_timeout: Duration::from_mins(30),
             vhosts: vec!["/".into()],
+            auth_mechanisms: vec![Mechanism::Plain, Mechanism::AmqPlain],
             users: vec![UserSpec::guest()],
             node_name: "deepmq@localhost".into(),
             product: "DeepMQ".into(),

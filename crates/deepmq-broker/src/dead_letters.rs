@@ -5,9 +5,9 @@
 use crate::message::OwnedMessage;
 use crate::queue::Queue;
 use deepmq_model::message::death::Reason;
-use deepmq_model::queue::{DeadLetterTo, Position};
+use deepmq_model::queue::{DeadLetterTo, Position, Run};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A message that died.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct DeadLetter {
     pub(crate) position: Option<Position>,
     pub(crate) reason: Reason,
     pub(crate) message: OwnedMessage,
+    /// Queues that have it already, if it was tried before.
+    pub(crate) reached: Vec<Weak<Queue>>,
 }
 
 /// Letters of one queue that go together.
@@ -32,9 +34,28 @@ pub(crate) struct Outgoing {
     queues: VecDeque<Arc<Queue>>,
     /// Messages that full queues refused.
     refused: VecDeque<(Arc<Queue>, DeadLetters)>,
+    /// What died in a transaction that is being committed, if one is.
+    committing: Option<Vec<(Arc<Queue>, Run, Reason)>>,
 }
 
 impl Outgoing {
+    /// From now on what dies is kept back: the record of the commit tells of it.
+    pub(crate) fn begin_commit(&mut self) {
+        self.committing.get_or_insert_default();
+    }
+
+    /// The record is appended: returns what was kept back.
+    pub(crate) fn end_commit(&mut self) -> Vec<(Arc<Queue>, Run, Reason)> {
+        self.committing.take().unwrap_or_default()
+    }
+
+    /// Keeps messages back that died; false: there is no commit.
+    pub(crate) fn keep_back(&mut self, queue: &Arc<Queue>, run: Run, reason: Reason) -> bool {
+        let Some(kept_back) = &mut self.committing else { return false };
+        kept_back.push((queue.clone(), run, reason));
+        true
+    }
+
     /// Messages died in a queue. Twice does no harm.
     pub(crate) fn note(&mut self, queue: &Arc<Queue>) {
         if !self.queues.iter().any(|known| Arc::ptr_eq(known, queue)) {
@@ -44,7 +65,7 @@ impl Outgoing {
 
     /// A full queue did not take a message, which goes to where its dead letters go.
     pub(crate) fn refused(&mut self, queue: &Arc<Queue>, to: &DeadLetterTo, message: OwnedMessage) {
-        let letter = DeadLetter { position: None, reason: Reason::MaxLen, message };
+        let letter = DeadLetter { position: None, reason: Reason::MaxLen, message, reached: Vec::new() };
         match self.refused.back_mut() {
             Some((known, letters)) if Arc::ptr_eq(known, queue) && letters.to == *to => {
                 letters.letters.push(letter);

@@ -12,6 +12,7 @@ mod home;
 mod keeping;
 mod leaving;
 mod limits;
+mod mailing;
 mod paging;
 mod ruling;
 mod settlement;
@@ -44,6 +45,7 @@ use leaving::Leaving;
 use paging::Paging;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::Waker;
 use timing::Alarm;
 
@@ -56,8 +58,19 @@ pub struct Depth {
     pub unacked: u64,
     /// Consumers.
     pub consumers: usize,
+    /// Messages that died and are to be placed where dead letters go.
+    pub dead_letters: u64,
+    /// What the bodies of these take, in bytes.
+    pub dead_letter_bytes: u64,
     /// Memory of the messages, in bytes.
     pub bytes: usize,
+}
+
+impl Depth {
+    /// All messages.
+    pub fn messages(&self) -> u64 {
+        self.ready + self.unacked + self.dead_letters
+    }
 }
 
 /// A consumer, for inspection.
@@ -126,6 +139,8 @@ pub struct Queue {
     home: Arc<Home>,
     profile: Profile,
     stored: Option<StoredAs>,
+    /// Something has changed for the letters it holds.
+    stirred: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -176,6 +191,7 @@ struct State {
     /// Bytes of ready messages' bodies, while there is a limit on them.
     ready_bytes: Option<u64>,
     leaving: Leaving,
+    refused: mailing::Refused,
     alarm: Alarm,
     deleted: bool,
 }
@@ -195,11 +211,13 @@ impl Queue {
             paging: Paging::default(),
             ready_bytes: settings.max_length_bytes.map(|_| 0),
             leaving: Leaving::default(),
+            refused: mailing::Refused::new(),
             alarm: Alarm::default(),
             deleted: false,
             settings: Settings::default(),
         };
-        let queue = Arc::new(Self { name, home: home.clone(), profile, stored, state: Mutex::new(state) });
+        let (home, stirred) = (home.clone(), AtomicBool::new(false));
+        let queue = Arc::new(Self { name, home, profile, stored, stirred, state: Mutex::new(state) });
         queue.begin(settings);
         queue
     }
@@ -221,6 +239,8 @@ impl Queue {
             ready: state.model.ready(),
             unacked: state.model.unacked(),
             consumers: state.model.consumers().len(),
+            dead_letters: state.leaving.count,
+            dead_letter_bytes: state.leaving.bytes,
             bytes: state.backlog.bytes(),
         }
     }
@@ -359,6 +379,7 @@ impl Queue {
             let persistent = state.backlog.complete(handed.position);
             self.note_done(persistent, Run { first: handed.position, count: 1 }, wakes);
         }
+        state.tell_room();
         Fetched::Message(taken)
     }
 
@@ -380,7 +401,7 @@ impl Queue {
         state.dispatch(self, wakes);
     }
 
-    /// Drops all ready messages; returns how many.
+    /// Drops all ready messages, and the dead letters that wait; returns how many, as RabbitMQ does.
     pub fn purge(&self, wakes: &mut Wakes) -> u64 {
         let mut state = self.state.lock();
         let purged = state.model.purge();
@@ -393,8 +414,10 @@ impl Queue {
         }
         state.counters.discarded += purged.count();
         state.recount_ready();
+        let letters = state.purge_letters(self, wakes);
+        state.tell_room();
         state.flow.open(Waker::wake);
-        purged.count()
+        purged.count() + letters
     }
 
     /// Closes the queue for good, unless a condition forbids it: its messages are dropped, whatever still refers to
@@ -414,6 +437,7 @@ impl Queue {
         state.model = model::Queue::default();
         state.backlog.clear();
         state.leaving = Leaving::default();
+        state.refused.clear();
         state.paging.end();
         Ok(deleted)
     }

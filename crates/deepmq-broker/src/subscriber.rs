@@ -87,6 +87,20 @@ impl Wakes {
         self.publishers.push(waker);
     }
 
+    /// A transaction is being committed: messages that die of it are not sent on before [`Wakes::end_commit`]. That they died
+    /// is among the settlements, so that it is in one record with the rest of the commit.
+    pub fn begin_commit(&mut self) {
+        self.dead_letters.begin_commit();
+    }
+
+    /// The commit's record was appended.
+    pub fn end_commit(&mut self) {
+        for (queue, run, reason) in self.dead_letters.end_commit() {
+            queue.let_go(run, reason);
+            self.dead_letters.note(&queue);
+        }
+    }
+
     /// Moves the settlements into a record of the caller's, to be journalled with what else is in it; false: there are none.
     pub fn take_settlements(&mut self, batch: &mut BatchBuilder) -> bool {
         self.settled.take_into(batch)
@@ -101,6 +115,7 @@ impl Wakes {
         }
         self.publishers.drain(..).for_each(Waker::wake);
     }
+
     /// A dead letter can make others, in the queue it goes to; that those end is for the model to see to.
     fn send_dead_letters(&mut self) {
         loop {

@@ -41,9 +41,9 @@ use deepmq_model::topology::{
     QueueSpec, Removed, ResourceKind, RouteError, RouteSet, Topology, TopologyError,
 };
 use deepmq_model::{Name, Table};
-use parking_lot::{RwLock, RwLockWriteGuard};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::{Arc, Weak};
 
 /// One vhost.
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub struct Vhost {
     replies: Arc<Replies>,
     keeping: Option<Keeping>,
     traffics: Traffics,
+    /// Queues with dead letters that could not be placed, to be told when routes change.
+    holders: Mutex<Vec<Weak<Queue>>>,
     catalogue: RwLock<Catalogue>,
 }
 
@@ -138,6 +140,7 @@ impl Vhost {
             events,
             keeping: durable.map(Keeping::new),
             traffics: Traffics::default(),
+            holders: Mutex::default(),
             generation: AtomicU64::new(topology.generation()),
             replies: Arc::default(),
             catalogue: RwLock::new(Catalogue {
@@ -165,7 +168,10 @@ impl Vhost {
 
     /// Ends a change: publishers see the new generation before the change is answered.
     fn publish_generation(&self, catalogue: &Catalogue) {
-        self.generation.store(catalogue.topology.generation(), Release);
+        let generation = catalogue.topology.generation();
+        if self.generation.swap(generation, AcqRel) != generation {
+            self.stir_holders();
+        }
     }
 
     /// Declares an exchange, or finds that an equivalent one exists.

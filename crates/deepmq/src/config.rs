@@ -77,6 +77,8 @@ impl Config {
         refuse_duplicate("user", broker.users.iter().map(|user| &user.name))?;
         refuse_duplicate("vhost", &broker.vhosts)?;
         broker.durability = settings.durability.map_or(broker.durability, |confirmed| confirmed.0);
+        let mechanisms = settings.auth_mechanisms.map(|mechanisms| mechanisms.0);
+        broker.auth_mechanisms = mechanisms.unwrap_or(broker.auth_mechanisms);
         let prefetch = settings.default_consumer_prefetch;
         broker.default_consumer_prefetch = prefetch.map_or(broker.default_consumer_prefetch, |count| count.0);
         broker.consumer_timeout = settings.consumer_timeout.map_or(broker.consumer_timeout, |time| time.0);

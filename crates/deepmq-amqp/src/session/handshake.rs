@@ -3,7 +3,7 @@
 //! Owns the negotiation. Rules and texts are RabbitMQ's (reference: its connection reader), with the frame limit of
 //! older versions: 4096 bytes are enough.
 
-use super::login::{Credentials, Login, LoginOutcome};
+use super::login::{CHALLENGE, Credentials, Login, LoginOutcome, Response};
 use super::server_properties::server_properties;
 use super::{Failure, Phase, Session, Tuning};
 use crate::codec::frame::PROTOCOL_HEADER;
@@ -20,7 +20,6 @@ use std::time::Duration;
 const SILENT_CLOSE_DELAY: Duration = Duration::from_secs(1);
 /// The header of AMQP 0-9, which clients of 0-9-1 may send too.
 const PROTOCOL_HEADER_0_9: [u8; 8] = *b"AMQP\x01\x01\x00\x09";
-const MECHANISMS: &[u8] = b"PLAIN AMQPLAIN";
 const LOCALES: &[u8] = b"en_US";
 
 impl Session {
@@ -36,11 +35,13 @@ impl Session {
             self.refuse_protocol(input);
             return 0;
         }
+        let offered = &self.broker.config().auth_mechanisms;
+        let mechanisms = offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let start = connection::Start {
             version_major: 0,
             version_minor: 9,
             server_properties: server_properties(&self.broker),
-            mechanisms: LongStr(MECHANISMS),
+            mechanisms: LongStr(mechanisms.as_bytes()),
             locales: LongStr(LOCALES),
         };
         self.send(0, start);
@@ -69,6 +70,7 @@ impl Session {
         match (&self.phase, method) {
             (_, connection::Method::Close(close)) => self.on_connection_close(&close),
             (Phase::AwaitingStartOk, connection::Method::StartOk(ok)) => self.on_start_ok(ok)?,
+            (Phase::AwaitingSecureOk(_), connection::Method::SecureOk(ok)) => self.on_secure_ok(&ok)?,
             (Phase::AwaitingTuneOk, connection::Method::TuneOk(ok)) => self.on_tune_ok(&ok)?,
             (Phase::AwaitingOpen, connection::Method::Open(open)) => self.on_open(&open)?,
             _ => return Err(Failure::wrong_phase(self.phase_name())),
@@ -80,7 +82,7 @@ impl Session {
     fn phase_name(&self) -> &'static str {
         match self.phase {
             Phase::AwaitingHeader | Phase::AwaitingStartOk => "starting",
-            Phase::AuthenticatingSlowly => "securing",
+            Phase::AwaitingSecureOk(_) | Phase::AuthenticatingSlowly => "securing",
             Phase::AwaitingTuneOk => "tuning",
             Phase::AwaitingOpen => "opening",
             Phase::Open => "running",
@@ -92,7 +94,26 @@ impl Session {
     fn on_start_ok(&mut self, ok: connection::StartOk<'_>) -> Result<(), Failure> {
         self.note_capabilities(&ok.client_properties);
         self.client.properties = ok.client_properties;
-        let credentials = Credentials::read(ok.mechanism, ok.response.0)?;
+        let offered = &self.broker.config().auth_mechanisms;
+        match Response::read(offered, ok.mechanism, ok.response.0)? {
+            Response::Whole(credentials) => self.log_in(credentials),
+            Response::Asks(user) => {
+                self.send(0, connection::Secure { challenge: LongStr(CHALLENGE) });
+                self.phase = Phase::AwaitingSecureOk(user);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_secure_ok(&mut self, ok: &connection::SecureOk<'_>) -> Result<(), Failure> {
+        if let Phase::AwaitingSecureOk(user) = &mut self.phase {
+            let user = std::mem::take(user);
+            self.log_in(Credentials::answered(user, ok.response.0)?);
+        }
+        Ok(())
+    }
+
+    fn log_in(&mut self, credentials: Credentials) {
         let login = Login::new(credentials, self.peer.ip().to_canonical().is_loopback());
         if let Some(user) = login.verify_fast(self.broker.users()) {
             self.note_attempt(&user.name, true);
@@ -101,7 +122,6 @@ impl Session {
             self.phase = Phase::AuthenticatingSlowly;
             self.login = Some(login);
         }
-        Ok(())
     }
 
     fn note_capabilities(&mut self, properties: &Table) {

@@ -1,14 +1,19 @@
-//! Who the client says it is, in either SASL mechanism, and the verdict on it.
+//! Who the client says it is, by one of the SASL mechanisms, and the verdict on it.
 //!
 //! Owns the parsing of credentials. Must not know how passwords are kept.
 
 use super::Failure;
 use crate::codec::ReplyCode;
+use deepmq_broker::config::Mechanism;
 use deepmq_broker::users::{AuthError, Secret, User, Users};
 use deepmq_model::message::bytes::Reader;
 use deepmq_model::message::table;
 use deepmq_model::{Table, Value};
 use std::sync::Arc;
+
+/// What RABBIT-CR-DEMO asks, and how the answer begins.
+pub(super) const CHALLENGE: &[u8] = b"Please tell me your password";
+const ANSWER: &[u8] = b"My password is ";
 
 /// What a mechanism's response says.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,23 +23,42 @@ pub(super) struct Credentials {
     password: Vec<u8>,
 }
 
+/// What the first response leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Response {
+    /// It says all.
+    Whole(Credentials),
+    /// It names a user, who is to be asked for the password: see [`Credentials::answered`].
+    Asks(String),
+}
+
+impl Response {
+    /// Reads a response, if the mechanism is one of those offered.
+    pub(super) fn read(offered: &[Mechanism], mechanism: &str, response: &[u8]) -> Result<Self, Failure> {
+        let Some(&known) = offered.iter().find(|known| known.name() == mechanism) else {
+            let text = format!("unknown authentication mechanism '{mechanism}'");
+            return Err(Failure::hard(ReplyCode::CommandInvalid, text));
+        };
+        let read = match known {
+            Mechanism::Plain => Credentials::plain(response).map(Self::Whole),
+            Mechanism::AmqPlain => Credentials::amqplain(response).map(Self::Whole),
+            Mechanism::CrDemo => str::from_utf8(response).ok().map(|user| Self::Asks(user.to_owned())),
+        };
+        read.ok_or_else(|| malformed(known))
+    }
+}
+
+fn malformed(mechanism: Mechanism) -> Failure {
+    let text = format!("the response of mechanism {mechanism} is malformed");
+    Failure::hard(ReplyCode::SyntaxError, text)
+}
+
 impl Credentials {
-    /// Reads the response of PLAIN or AMQPLAIN.
-    pub(super) fn read(mechanism: &str, response: &[u8]) -> Result<Self, Failure> {
-        match mechanism {
-            "PLAIN" => Self::plain(response),
-            "AMQPLAIN" => Self::amqplain(response),
-            unknown => {
-                let text = format!("unknown authentication mechanism '{unknown}'");
-                return Err(Failure::hard(ReplyCode::CommandInvalid, text));
-            }
-        }
-        .ok_or_else(|| {
-            Failure::hard(
-                ReplyCode::SyntaxError,
-                format!("the response of mechanism {mechanism} is malformed"),
-            )
-        })
+    /// Reads what a user says who was asked for the password.
+    pub(super) fn answered(user: String, response: &[u8]) -> Result<Self, Failure> {
+        let mechanism = Mechanism::CrDemo;
+        let password = response.strip_prefix(ANSWER).ok_or_else(|| malformed(mechanism))?;
+        Ok(Self { mechanism: mechanism.name(), user, password: password.to_vec() })
     }
 
     /// RFC 4616: an identity to act as, which is ignored, the user and the password, divided by NUL.
@@ -42,7 +66,7 @@ impl Credentials {
         let mut parts = response.splitn(3, |&byte| byte == 0);
         let (_, user, password) = (parts.next()?, parts.next()?, parts.next()?);
         let user = str::from_utf8(user).ok()?.to_owned();
-        Some(Self { mechanism: "PLAIN", user, password: password.to_vec() })
+        Some(Self { mechanism: Mechanism::Plain.name(), user, password: password.to_vec() })
     }
 
     /// A table without its length, with LOGIN and PASSWORD.
@@ -52,7 +76,7 @@ impl Credentials {
         let table = table::decode(&mut Reader::new(&whole)).ok()?;
         let user = text(&table, "LOGIN").and_then(|bytes| str::from_utf8(bytes).ok())?.to_owned();
         let password = text(&table, "PASSWORD")?.to_vec();
-        Some(Self { mechanism: "AMQPLAIN", user, password })
+        Some(Self { mechanism: Mechanism::AmqPlain.name(), user, password })
     }
 }
 
@@ -112,7 +136,11 @@ mod tests {
     use super::*;
 
     fn read(mechanism: &str, response: &[u8]) -> Result<(String, Vec<u8>), Failure> {
-        Credentials::read(mechanism, response).map(|c| (c.user, c.password))
+        let read = match Response::read(&[Mechanism::Plain, Mechanism::AmqPlain], mechanism, response)? {
+            Response::Whole(credentials) => credentials,
+            Response::Asks(user) => Credentials::answered(user, b"")?,
+        };
+        Ok((read.user, read.password))
     }
 
     #[test]
@@ -132,8 +160,22 @@ mod tests {
     }
 
     #[test]
+    fn who_is_asked_for_the_password_must_say_so() {
+        let offered = [Mechanism::CrDemo];
+        assert_eq!(Response::read(&offered, "RABBIT-CR-DEMO", b"guest"), Ok(Response::Asks("guest".into())));
+        assert!(Response::read(&offered, "RABBIT-CR-DEMO", b"\xff").is_err());
+        let answered = |response: &[u8]| Credentials::answered("guest".into(), response).ok();
+        assert_eq!(answered(b"My password is a b").map(|read| read.password), Some(b"a b".to_vec()));
+        assert_eq!(answered(b"My password is ").map(|read| read.password), Some(Vec::new()));
+        assert_eq!((answered(b"my password is a"), answered(b"")), (None, None));
+    }
+
+    #[test]
     fn another_mechanism_is_refused_by_name() {
-        let failure = read("EXTERNAL", b"").unwrap_err();
-        assert_eq!(failure.text(), "COMMAND_INVALID - unknown authentication mechanism 'EXTERNAL'");
+        for mechanism in ["EXTERNAL", "ANONYMOUS", "RABBIT-CR-DEMO", "plain", ""] {
+            let failure = read(mechanism, b"").unwrap_err();
+            let text = format!("COMMAND_INVALID - unknown authentication mechanism '{mechanism}'");
+            assert_eq!(failure.text(), text);
+        }
     }
 }

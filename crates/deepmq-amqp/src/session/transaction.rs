@@ -94,9 +94,11 @@ impl Session {
         let (settled, kept) = match self.broker.durable().cloned() {
             Some(durable) => {
                 let commit = durable.commits().begin();
+                self.wakes.begin_commit();
                 let settled = self.carry_out(number, verdicts);
                 let kept = self.journal_with_settlements();
                 kept.into_iter().for_each(|goal| commit.appended(goal.lsn));
+                self.wakes.end_commit();
                 (settled, kept)
             }
             None => (self.carry_out(number, verdicts), None),

@@ -3,6 +3,7 @@
 use deepmq_amqp::codec::Method;
 use deepmq_amqp::codec::frame::PROTOCOL_HEADER;
 use deepmq_amqp::codec::method::{LongStr, channel, connection};
+use deepmq_broker::config::Mechanism;
 use deepmq_broker::users::{UserSpec, VhostAccess};
 use deepmq_model::message::table;
 use deepmq_model::{Table, Value};
@@ -128,6 +129,97 @@ async fn an_unknown_mechanism_and_a_malformed_response_are_refused() {
         peer.start(&Handshake { mechanism, response: response.to_vec(), ..Handshake::default() }).await;
         peer.expect_connection_close(code, text, start_ok).await;
     }
+}
+
+#[tokio::test]
+async fn mechanisms_that_are_not_set_are_neither_offered_nor_taken() {
+    let broker = TestBroker::start_with(|config| config.auth_mechanisms = vec![Mechanism::AmqPlain]).await;
+    let mut peer = RawPeer::connect(broker.address()).await;
+    let start = peer.start(&Handshake::default()).await;
+    assert_eq!(start.mechanisms, LongStr(b"AMQPLAIN"));
+    let text = "COMMAND_INVALID - unknown authentication mechanism 'PLAIN'";
+    peer.expect_connection_close(503, text, connection::StartOk::ID).await;
+
+    let broker = TestBroker::start().await;
+    let mut peer = RawPeer::connect(broker.address()).await;
+    peer.start(&Handshake { mechanism: "RABBIT-CR-DEMO", ..Handshake::default() }).await;
+    let text = "COMMAND_INVALID - unknown authentication mechanism 'RABBIT-CR-DEMO'";
+    peer.expect_connection_close(503, text, connection::StartOk::ID).await;
+}
+
+/// A broker that asks for passwords, and a peer that was asked as this user.
+async fn asked(user: &str) -> (TestBroker, RawPeer) {
+    let broker = TestBroker::start_with(|config| config.auth_mechanisms = Mechanism::ALL.to_vec()).await;
+    let mut peer = RawPeer::connect(broker.address()).await;
+    let start = peer.start(&asking(user)).await;
+    assert_eq!(start.mechanisms, LongStr(b"PLAIN AMQPLAIN RABBIT-CR-DEMO"));
+    peer.expect(0, connection::Secure { challenge: LongStr(b"Please tell me your password") }).await;
+    (broker, peer)
+}
+
+fn asking(user: &str) -> Handshake {
+    Handshake { mechanism: "RABBIT-CR-DEMO", response: user.into(), ..Handshake::default() }
+}
+
+fn answer(response: &[u8]) -> connection::SecureOk<'_> {
+    connection::SecureOk { response: LongStr(response) }
+}
+
+#[tokio::test]
+async fn who_is_asked_for_the_password_is_let_in_with_it() {
+    let (_broker, mut peer) = asked("guest").await;
+    peer.send(0, answer(b"My password is guest")).await;
+    peer.tune(&Handshake::default()).await;
+    peer.send(0, connection::Open { vhost: "/", ..Default::default() }).await;
+    peer.expect(0, connection::OpenOk::default()).await;
+    peer.close().await;
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_and_not_asked_for_again() {
+    let refused = REFUSED.replace("PLAIN", "RABBIT-CR-DEMO");
+    for (user, response) in [("guest", &b"My password is wrong"[..]), ("nobody", b"My password is guest")] {
+        let (broker, mut peer) = asked(user).await;
+        let both = [answer(response), answer(b"My password is guest")];
+        peer.send_bytes(&both.map(|answer| RawPeer::bytes_of(0, answer)).concat()).await;
+        peer.expect_connection_close(403, &refused, RawPeer::NO_METHOD).await;
+        let tries = broker.broker().users().attempts().by_protocol();
+        assert_eq!(
+            tries.iter().map(|(_, tally)| (tally.succeeded, tally.failed)).collect::<Vec<_>>(),
+            [(0, 1)]
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_another_form_is_malformed() {
+    for response in [&b"guest"[..], b"", b"\0guest\0guest"] {
+        let (_broker, mut peer) = asked("guest").await;
+        peer.send(0, answer(response)).await;
+        let text = "SYNTAX_ERROR - the response of mechanism RABBIT-CR-DEMO is malformed";
+        peer.expect_connection_close(502, text, connection::SecureOk::ID).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_asked_for_and_another_method_instead_are_out_of_turn() {
+    let in_state = |state| format!("CHANNEL_ERROR - unexpected method in connection state {state}");
+    let (broker, peer) = asked("guest").await;
+    peer.fatal(0, connection::TuneOk::default(), 504, &in_state("securing")).await;
+    let (_broker, peer) = asked("guest").await;
+    let start_ok = connection::StartOk { mechanism: "PLAIN", ..Default::default() };
+    peer.fatal(0, start_ok, 504, &in_state("securing")).await;
+
+    let mut peer = RawPeer::connect(broker.address()).await;
+    peer.send_bytes(&PROTOCOL_HEADER).await;
+    peer.method(0).await;
+    peer.fatal(0, answer(b"My password is guest"), 504, &in_state("starting")).await;
+    let mut peer = RawPeer::connect(broker.address()).await;
+    peer.start(&Handshake::default()).await;
+    peer.method(0).await;
+    peer.fatal(0, answer(b"My password is guest"), 504, &in_state("tuning")).await;
+    let peer = broker.peer().await;
+    peer.fatal(0, answer(b"My password is guest"), 504, &in_state("running")).await;
 }
 
 #[tokio::test]

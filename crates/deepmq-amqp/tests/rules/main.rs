@@ -4,6 +4,8 @@
 
 #![expect(clippy::panic, reason = "a function that helps a test fails with it")]
 
+mod at_least_once;
+mod crash;
 mod dead_letters;
 mod expires;
 mod max_length;

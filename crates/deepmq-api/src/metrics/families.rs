@@ -112,7 +112,7 @@ fn objects(api: &Api, queues: &[RunningQueue], text: &mut Text) {
         (&["deepmq_queues", "rabbitmq_queues"], "Queues.", count(status.queues)),
         (&["deepmq_exchanges"], "Exchanges.", count(status.exchanges)),
         (&["deepmq_vhosts"], "Vhosts.", count(status.vhosts)),
-        (&["deepmq_messages", "rabbitmq_queue_messages"], "Messages of all queues.", ready + unacked),
+        (&["deepmq_messages", "rabbitmq_queue_messages"], "Messages of all queues.", sums.depth.messages()),
         (&["deepmq_messages_ready", "rabbitmq_queue_messages_ready"], "Those that wait.", ready),
         (
             &["deepmq_messages_unacked", "rabbitmq_queue_messages_unacked"],

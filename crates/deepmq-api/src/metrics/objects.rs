@@ -134,7 +134,7 @@ pub(super) fn write(api: &Api, prefix: &str, wanted: &Wanted, text: &mut Text) {
 const DEPTH: [Series<QueueOf>; 3] = [
     Series("queue_messages_ready", Gauge, "Messages that wait.", |queue| queue.depth.ready),
     Series("queue_messages_unacked", Gauge, "Delivered and not settled.", |queue| queue.depth.unacked),
-    Series("queue_messages", Gauge, "Both together.", |queue| queue.depth.ready + queue.depth.unacked),
+    Series("queue_messages", Gauge, "All, dead letters too.", |queue| queue.depth.messages()),
 ];
 
 const CONSUMERS: [Series<QueueOf>; 1] =

@@ -140,6 +140,7 @@ impl Sums {
             let depth = queue.running.depth();
             sums.depth.ready += depth.ready;
             sums.depth.unacked += depth.unacked;
+            sums.depth.dead_letters += depth.dead_letters;
             sums.depth.consumers += depth.consumers;
             sums.depth.bytes += depth.bytes;
             sums.counts += of_queue(&queue.running.counters());
@@ -151,6 +152,7 @@ impl Sums {
         self.queues += other.queues;
         self.depth.ready += other.depth.ready;
         self.depth.unacked += other.depth.unacked;
+        self.depth.dead_letters += other.depth.dead_letters;
         self.depth.consumers += other.depth.consumers;
         self.depth.bytes += other.depth.bytes;
         self.counts += other.counts;
@@ -225,9 +227,9 @@ fn connections_and_channels(api: &Api, caller: &Caller) -> ObjectTotals {
 fn totals(api: &Api, caller: &Caller, depth: &Depth) -> QueueTotals {
     // Each user sees its own vhosts, and so its own sum.
     let watched = Watched::Totals(format!("depth of {}", caller.user().name).into());
-    let [messages, ready, unacked] = depth_rates(api, watched, depth.ready, depth.unacked);
+    let [messages, ready, unacked] = depth_rates(api, watched, depth);
     QueueTotals {
-        messages: depth.ready + depth.unacked,
+        messages: depth.messages(),
         messages_details: messages,
         messages_ready: depth.ready,
         messages_ready_details: ready,

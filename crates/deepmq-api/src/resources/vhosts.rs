@@ -79,7 +79,7 @@ fn show(api: &Api, vhost: &Arc<deepmq_broker::Vhost>) -> Vhost {
         record.and_then(|record| record.default_queue_type).map_or("classic".into(), |kind| kind.to_string());
     let sums = Sums::of(&vhost.declared_queues());
     let watched = Watched::Totals(format!("depth of vhost {name}").into());
-    let [messages, ready, unacked] = depth_rates(api, watched, sums.depth.ready, sums.depth.unacked);
+    let [messages, ready, unacked] = depth_rates(api, watched, &sums.depth);
     Vhost {
         name: name.to_string(),
         metadata: Metadata {
@@ -93,7 +93,7 @@ fn show(api: &Api, vhost: &Arc<deepmq_broker::Vhost>) -> Vhost {
         tracing: false,
         protected_from_deletion: protected,
         cluster_state: BTreeMap::from([(api.node().to_owned(), state(api))]),
-        messages: sums.depth.ready + sums.depth.unacked,
+        messages: sums.depth.messages(),
         messages_details: messages,
         messages_ready: sums.depth.ready,
         messages_ready_details: ready,

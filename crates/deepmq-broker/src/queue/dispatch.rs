@@ -24,6 +24,7 @@ impl State {
         if !Flow::is_long(self.model.ready(), self.backlog.bytes()) {
             self.flow.open(|waker| wakes.add_publisher(waker));
         }
+        self.tell_room();
     }
 
     /// Hands out what is in memory.

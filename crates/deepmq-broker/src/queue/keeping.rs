@@ -114,6 +114,7 @@ impl Queue {
         returns.iter().for_each(|&(position, times)| state.backlog.restore_returns(position, times));
         state.backlog.restored(next);
         state.model.restore(next, returned, kept);
+        state.leave_again(returns);
         state.recount_ready();
         state.note_timed();
         self.home.timers.at(0, self);

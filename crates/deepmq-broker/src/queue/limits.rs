@@ -1,7 +1,8 @@
 //! A queue with a bound on what it holds.
 //!
 //! Owns what is done when it is reached: the oldest go, or the new are refused. Must not know when it is: that is for the model's
-//! settings to say. Ready messages count, and their bodies; RabbitMQ counts so too (reference 2.7).
+//! settings to say. Ready messages count, and their bodies, and so do dead letters
+//! that stay until they are placed; RabbitMQ counts so too (reference 2.7).
 
 use super::{Published, Queue, State};
 use crate::backlog::BatchSize;
@@ -37,9 +38,14 @@ impl State {
         });
     }
 
-    fn is_exceeded_with(&self, messages: u64, bytes: u64) -> bool {
-        let ready_bytes = self.ready_bytes.unwrap_or_default();
-        self.settings.is_exceeded(self.model.ready() + messages, ready_bytes + bytes)
+    pub(super) fn is_exceeded_with(&self, messages: u64, bytes: u64) -> bool {
+        let (mut count, mut sum) = (self.model.ready(), self.ready_bytes.unwrap_or_default());
+        if self.settings.dead_letter.as_ref().is_some_and(|to| to.at_least_once) {
+            // They can be here for long.
+            count += self.leaving.count;
+            sum += self.leaving.bytes;
+        }
+        self.settings.is_exceeded(count + messages, sum + bytes)
     }
 
     /// Lets the oldest messages go until there are not too many, if that is how the queue overflows.

@@ -5,6 +5,7 @@
 use super::{Queue, State};
 use deepmq_model::queue::Settings;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 impl Queue {
@@ -42,6 +43,8 @@ impl Queue {
         if begins_to_end {
             state.note_use(self);
         }
+        // Dead letters may go elsewhere now.
+        self.stirred.store(true, Relaxed);
         self.home.timers.at(0, self);
     }
 }

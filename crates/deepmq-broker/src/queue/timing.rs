@@ -93,6 +93,7 @@ impl State {
                 self.count_taken(run);
                 self.discard(queue, run, Reason::Expired, wakes);
             }
+            self.tell_room();
         }
     }
 
@@ -111,8 +112,8 @@ impl State {
         }
     }
 
-    fn set_alarm(&mut self, queue: &Arc<Queue>, now: u64) {
-        let next = self.backlog.next_deadline().min(self.ends());
+    pub(super) fn set_alarm(&mut self, queue: &Arc<Queue>, now: u64) {
+        let next = self.backlog.next_deadline().min(self.ends()).min(self.leaving.again_at());
         if next == NEVER || next >= self.alarm.at {
             return;
         }
@@ -145,10 +146,13 @@ impl Queue {
             state.time_anew(now);
             state.shorten(self, &mut wakes);
             state.expire(self, now, &mut wakes);
+            state.leaving.try_again(now, self.was_stirred());
             if state.leaving.is_waiting() {
                 wakes.dead_letters.note(self);
             }
             state.dispatch(self, &mut wakes);
+            // The limits may be others.
+            state.tell_room();
             state.note_timed();
             state.set_alarm(self, now);
             state.ends() <= now

@@ -1,26 +1,34 @@
 //! The way of dead letters: routed as RabbitMQ does (reference 2.5), placed in their new queues and settled in the old one with
 //! one record of the journal.
 //!
-//! Owns that record. Must not be called with any lock held.
+//! Owns that record, and which letters stay where they died: with the strategy at-least-once, those that not every queue has
+//! taken. Must not be called with any lock held.
 
 use super::Vhost;
 use crate::backlog::BatchSize;
 use crate::dead_letters::{DeadLetter, DeadLetters};
 use crate::message::OwnedMessage;
-use crate::queue::Queue;
+use crate::queue::{Published, Queue};
 use crate::subscriber::Wakes;
 use deepmq_model::message::bytes::Writer;
 use deepmq_model::message::death::{self, Death};
 use deepmq_model::queue::DeadLetterTo;
 use deepmq_model::topology::{Origin, RouteSet};
 use deepmq_storage::{BatchBuilder, Durability};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Letters as they go on, and which of them each queue gets.
 #[derive(Debug, Default)]
 struct Mail {
-    messages: Vec<OwnedMessage>,
+    /// Each with its place among the letters.
+    messages: Vec<(usize, OwnedMessage)>,
     bags: Vec<(Arc<Queue>, Vec<usize>)>,
+    /// Letters that stay, by their places.
+    stay: Vec<usize>,
+    /// Queues that took a letter.
+    reached: Vec<(usize, Weak<Queue>)>,
+    /// Queues that refused letters, and what the shortest body takes, in bytes.
+    refused: Vec<(Arc<Queue>, u64)>,
 }
 
 impl Mail {
@@ -32,15 +40,19 @@ impl Mail {
     }
 
     /// Hands each queue its letters, and notes for the journal those that are to survive.
-    fn hand_over(&self, now: u64, batch: &mut BatchBuilder, wakes: &mut Wakes) {
+    fn hand_over(&mut self, now: u64, batch: &mut BatchBuilder, wakes: &mut Wakes) {
         let mut indexes: Vec<Option<u32>> = vec![None; self.messages.len()];
-        for (queue, bag) in &self.bags {
-            let messages = || bag.iter().filter_map(|&at| Some((at, self.messages.get(at)?)));
+        for (queue, bag) in std::mem::take(&mut self.bags) {
+            let all = &self.messages;
+            let messages = || bag.iter().filter_map(|&at| Some((at, &all.get(at)?.1)));
             let bytes = messages().map(|(_, message)| message.borrow().packed_bytes()).sum();
             let size = BatchSize { count: bag.len(), bytes, expiring: false };
             let published = queue.publish(size, messages().map(|(_, message)| message.borrow()), wakes);
+            self.note(&queue, &bag, &published);
             let (Some(number), Some(first)) = (queue.number(), published.first) else { continue };
-            let taken = (0..).zip(messages()).filter(|(index, _)| !published.refused.contains(index));
+            let all = &self.messages;
+            let messages = bag.iter().filter_map(|&at| Some((at, &all.get(at)?.1)));
+            let taken = (0..).zip(messages).filter(|(index, _)| !published.refused.contains(index));
             for (position, (_, (at, message))) in (first.0..).zip(taken) {
                 let Some(index) = indexes.get_mut(at).filter(|_| message.borrow().persistent) else {
                     continue;
@@ -50,19 +62,57 @@ impl Mail {
             }
         }
     }
+
+    /// Notes what a queue took, and what it did not: all if it was deleted, or those it refused.
+    fn note(&mut self, queue: &Arc<Queue>, bag: &[usize], published: &Published) {
+        let mut least = None;
+        for (index, &at) in (0..).zip(bag) {
+            let Some((letter, message)) = self.messages.get(at) else { continue };
+            if published.first.is_some() && !published.refused.contains(&index) {
+                self.reached.push((*letter, Arc::downgrade(queue)));
+            } else {
+                self.stay.push(*letter);
+                let bytes = message.body.len() as u64;
+                least = Some(least.map_or(bytes, |least: u64| least.min(bytes)));
+            }
+        }
+        self.refused.extend(least.map(|bytes| (queue.clone(), bytes)));
+    }
+
+    /// Divides letters into those that stay, with what has them already, and those that leave.
+    fn divide(&mut self, letters: Vec<DeadLetter>) -> (Vec<DeadLetter>, Vec<DeadLetter>) {
+        let (mut stay, mut leave) = (Vec::new(), Vec::new());
+        for (place, mut letter) in letters.into_iter().enumerate() {
+            if self.stay.contains(&place) {
+                let of_letter = self.reached.extract_if(.., |(known, _)| *known == place);
+                letter.reached.extend(of_letter.map(|(_, queue)| queue));
+                stay.push(letter);
+            } else {
+                leave.push(letter);
+            }
+        }
+        (stay, leave)
+    }
 }
 
 impl Vhost {
-    /// Sends letters of one queue on. They are gone from there after, wherever they went.
+    /// Sends letters of one queue on. They are gone from there after, wherever they went; but for those that stay.
     pub(crate) fn send_dead_letters(&self, source: &Arc<Queue>, letters: DeadLetters, wakes: &mut Wakes) {
-        let DeadLetters { to, letters } = letters;
-        let now = self.home.timers.now();
-        let mail = self.sort(source, &to, &letters, now);
+        let DeadLetters { to, mut letters } = letters;
+        let (now, generation) = (self.home.timers.now(), self.generation());
+        let mut mail = self.sort(source, &to, &letters, now);
         let durable = self.keeping.as_ref().map(|keeping| &keeping.durable);
         // No checkpoint may tell that they have left before the record tells where they are.
         let commit = durable.map(|durable| durable.commits().begin());
         let mut batch = BatchBuilder::new();
         mail.hand_over(now, &mut batch, wakes);
+        if to.at_least_once && !mail.stay.is_empty() {
+            let (stay, leave) = mail.divide(letters);
+            letters = leave;
+            source.dead_letters_stay(stay, now, wakes);
+            mail.refused.iter().for_each(|(queue, bytes)| queue.tell_of_room(source, *bytes));
+            self.note_held(source, generation);
+        }
         source.dead_letters_left(&letters, wakes);
         let (Some(durable), Some(commit)) = (durable, commit) else { return };
         wakes.settled.take_into(&mut batch);
@@ -76,10 +126,29 @@ impl Vhost {
         }
     }
 
+    /// A queue holds letters that a change of the topology since this generation may help.
+    fn note_held(&self, source: &Arc<Queue>, generation: u64) {
+        {
+            let mut holders = self.holders.lock();
+            if !holders.iter().any(|known| known.as_ptr() == Arc::as_ptr(source)) {
+                holders.push(Arc::downgrade(source));
+            }
+        }
+        if self.generation() != generation {
+            source.stir();
+        }
+    }
+
+    /// Routes may be others now.
+    pub(super) fn stir_holders(&self) {
+        let holders = std::mem::take(&mut *self.holders.lock());
+        holders.iter().filter_map(Weak::upgrade).for_each(|queue| queue.stir());
+    }
+
     fn sort(&self, source: &Queue, to: &DeadLetterTo, letters: &[DeadLetter], now: u64) -> Mail {
         let (mut mail, mut scratch) = (Mail::default(), RouteSet::new());
         let catalogue = self.catalogue.read();
-        for DeadLetter { reason, message, .. } in letters {
+        for (place, DeadLetter { reason, message, reached, .. }) in letters.iter().enumerate() {
             let message = message.borrow();
             let death = Death {
                 queue: source.name(),
@@ -103,20 +172,27 @@ impl Vhost {
                 catalogue.topology.route_keys(exchange, &keys, Origin::Broker, &mut headers, &mut scratch);
             if routed.is_err() {
                 tracing::debug!(exchange = &*to.exchange, "there is no such exchange for dead letters");
+                mail.stay.push(place);
                 continue;
             }
             let queues = scratch.queues().iter().filter_map(|&id| catalogue.queue(id).cloned());
-            let mut queues = queues.filter(|queue| !letter.goes_round(queue.name())).peekable();
+            let has_it =
+                |queue: &Arc<Queue>| reached.iter().any(|known| known.as_ptr() == Arc::as_ptr(queue));
+            let queues = queues.filter(|queue| !letter.goes_round(queue.name()));
+            let mut queues = queues.filter(|queue| !has_it(queue)).peekable();
             if queues.peek().is_none() {
+                // That some queue has it is enough, if the others are no more.
+                mail.stay.extend(reached.is_empty().then_some(place));
                 continue;
             }
             let key = keys.first().copied().unwrap_or_default();
-            mail.messages.push(OwnedMessage {
+            let message = OwnedMessage {
                 address: address(exchange, key),
                 properties: letter.properties.clone(),
                 dead_letter: true,
                 ..message.into()
-            });
+            };
+            mail.messages.push((place, message));
             let at = mail.messages.len() - 1;
             queues.for_each(|queue| mail.put(queue, at));
         }

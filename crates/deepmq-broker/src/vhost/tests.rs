@@ -11,7 +11,7 @@ use crate::subscriber::recorder::{Recorder, publish};
 use crate::subscriber::{ConsumerKey, Subscriber};
 use deepmq_model::queue::ConsumerSpec;
 use deepmq_model::topology::{ExchangeKind, Resource};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::Release};
 
 const ME: ConnectionId = ConnectionId(1);
 const OTHER: ConnectionId = ConnectionId(2);

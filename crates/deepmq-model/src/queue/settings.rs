@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::topology::{DeliveryLimit, Overflow, QueueArguments, QueueKind};
+use crate::topology::{DeadLetterStrategy, DeliveryLimit, Overflow, QueueArguments, QueueKind};
 use crate::value::{Name, Table, Value};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct DeadLetterTo {
     pub exchange: Name,
     /// The routing key they get; their own if none.
     pub routing_key: Option<Box<[u8]>>,
+    /// They stay until every queue they are routed to has taken them, instead of being lost where one does not.
+    pub at_least_once: bool,
 }
 
 /// What holds for one queue.
@@ -56,13 +58,14 @@ impl Settings {
         let [first, second] = overflows;
         let quorum = declared.kind == QueueKind::Quorum;
         let limits = (declared.delivery_limit, integer("delivery-limit"));
+        let overflow = if quorum { second.or(first) } else { first.or(second) }.unwrap_or_default();
         Self {
             message_ttl: smaller(declared.message_ttl.map(milliseconds), natural("message-ttl")),
             expires: smaller(declared.expires.map(milliseconds), natural("expires")),
             max_length: smaller(declared.max_length, natural("max-length")),
             max_length_bytes: smaller(declared.max_length_bytes, natural("max-length-bytes")),
-            overflow: if quorum { second.or(first) } else { first.or(second) }.unwrap_or_default(),
-            dead_letter: dead_letter(declared, policy),
+            overflow,
+            dead_letter: dead_letter(declared, policy, overflow),
             delivery_limit: delivery_limit(limits, quorum),
             consumer_timeout: smaller(
                 declared.consumer_timeout.map(milliseconds),
@@ -101,13 +104,18 @@ fn smaller(argument: Option<u64>, policy: Option<u64>) -> Option<u64> {
     argument.into_iter().chain(policy).min()
 }
 
-/// Exchange and key are looked for on their own, as RabbitMQ does.
-fn dead_letter(declared: &QueueArguments, policy: &Table) -> Option<DeadLetterTo> {
+/// Exchange, key and strategy are looked for on their own, as RabbitMQ does. At least once is only for queues that refuse what is
+/// published when they are full, for what waits counts against their limits; others do as if nothing were said.
+fn dead_letter(declared: &QueueArguments, policy: &Table, overflow: Overflow) -> Option<DeadLetterTo> {
     let of_policy = || policy.get("dead-letter-exchange").and_then(Value::as_str).map(Name::from);
     let key = || policy.get("dead-letter-routing-key").and_then(Value::as_str);
+    let strategy = || DeadLetterStrategy::of_name(policy.get("dead-letter-strategy")?.as_str()?.as_bytes());
+    let strategy = declared.dead_letter_strategy.or_else(strategy);
     Some(DeadLetterTo {
         exchange: declared.dead_letter_exchange.clone().or_else(of_policy)?,
         routing_key: declared.dead_letter_routing_key.clone().or_else(|| Some(key()?.as_bytes().into())),
+        at_least_once: strategy == Some(DeadLetterStrategy::AtLeastOnce)
+            && overflow == Overflow::RejectPublish,
     })
 }
 

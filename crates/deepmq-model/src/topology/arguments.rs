@@ -102,13 +102,23 @@ impl Overflow {
 }
 
 /// How sure a dead letter's way is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLetterStrategy {
     /// `at-most-once`
-    #[default]
     AtMostOnce,
     /// `at-least-once`
     AtLeastOnce,
+}
+
+impl DeadLetterStrategy {
+    /// By its name in arguments and policies.
+    pub fn of_name(name: &[u8]) -> Option<Self> {
+        match name {
+            b"at-most-once" => Some(Self::AtMostOnce),
+            b"at-least-once" => Some(Self::AtLeastOnce),
+            _ => None,
+        }
+    }
 }
 
 /// How often a message may be delivered in vain.
@@ -149,7 +159,7 @@ pub struct QueueArguments {
     /// `x-dead-letter-routing-key`
     pub dead_letter_routing_key: Option<Box<[u8]>>,
     /// `x-dead-letter-strategy`
-    pub dead_letter_strategy: DeadLetterStrategy,
+    pub dead_letter_strategy: Option<DeadLetterStrategy>,
     /// `x-max-priority`
     pub max_priority: Option<u8>,
     /// `x-single-active-consumer`
@@ -195,9 +205,7 @@ impl QueueArguments {
             dead_letter_exchange: reader.read(DEAD_LETTER_EXCHANGE, name)?,
             dead_letter_routing_key: reader
                 .read(DEAD_LETTER_ROUTING_KEY, |value| dead_letter_routing_key(value, table))?,
-            dead_letter_strategy: reader
-                .read(DEAD_LETTER_STRATEGY, dead_letter_strategy)?
-                .unwrap_or_default(),
+            dead_letter_strategy: reader.read(DEAD_LETTER_STRATEGY, dead_letter_strategy)?,
             max_priority: reader.read(MAX_PRIORITY, priority)?,
             single_active_consumer: reader.read(SINGLE_ACTIVE_CONSUMER, boolean)?.unwrap_or_default(),
             delivery_limit: reader.read(DELIVERY_LIMIT, delivery_limit)?,
@@ -307,9 +315,5 @@ fn overflow(value: &Value) -> Result<Overflow, ArgumentFault> {
 }
 
 fn dead_letter_strategy(value: &Value) -> Result<DeadLetterStrategy, ArgumentFault> {
-    match string(value)? {
-        b"at-most-once" => Ok(DeadLetterStrategy::AtMostOnce),
-        b"at-least-once" => Ok(DeadLetterStrategy::AtLeastOnce),
-        _ => Err(ArgumentFault::DeadLetterStrategy),
-    }
+    DeadLetterStrategy::of_name(string(value)?).ok_or(ArgumentFault::DeadLetterStrategy)
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::accounts::{UserTable, VhostTable};
 use super::file;
 use super::units::{
-    ByteSize, Confirmed, Count, Label, Listen, LogFilter, Memory, Period, ShortCount, ThreadCount,
+    ByteSize, Confirmed, Count, Label, Listen, LogFilter, Mechanisms, Memory, Period, ShortCount, ThreadCount,
 };
 
 /// Declares settings that may each be absent from a source, and how two sources are laid over each other.
@@ -60,6 +60,11 @@ layer! {
         /// Listen for AMQP 0-9-1 here; port 0 takes any free one, "off" listens not at all [default: 127.0.0.1:5672]
         #[arg(long, value_name = "HOST:PORT|off")]
         amqp: Option<Listen>,
+
+        /// How AMQP clients may log in, some of PLAIN, AMQPLAIN and RABBIT-CR-DEMO in the order they are offered
+        /// [default: PLAIN AMQPLAIN]
+        #[arg(long, value_name = "NAMES", hide_short_help = true)]
+        auth_mechanisms: Option<Mechanisms>,
 
         /// Serve management (HTTP) here; port 0 takes any free one, "off" serves none [default: 127.0.0.1:15672]
         #[arg(long, value_name = "HOST:PORT|off")]

@@ -92,12 +92,13 @@ fn every_default_the_help_names_is_the_default() {
         assert_eq!(config.log, untouched.log);
         assert_eq!(config.broker.durability, untouched.broker.durability);
         assert_eq!(config.broker.product, untouched.broker.product);
+        assert_eq!(config.broker.auth_mechanisms, untouched.broker.auth_mechanisms);
         assert_eq!(config.broker.default_consumer_prefetch, untouched.broker.default_consumer_prefetch);
         assert_eq!(config.broker.consumer_timeout, untouched.broker.consumer_timeout);
         assert_eq!(config.broker.limits, untouched.broker.limits, "{flag}");
         compared += 1;
     }
-    assert_eq!(compared, 30);
+    assert_eq!(compared, 31);
 }
 
 #[test]
@@ -205,6 +206,7 @@ fn a_wrong_file_is_answered_with_what_is_wrong() {
         "invalid value \"65536\": write a whole number from 1 to 65535",
     );
     check("durability = 'disk'", "write fsync or os");
+    check("auth-mechanisms = 'EXTERNAL'", "write some of PLAIN, AMQPLAIN and RABBIT-CR-DEMO");
     check("worker-threads = 0", "write a whole number from 1 to 1024");
     check("worker-threads = 100000", "write a whole number from 1 to 1024");
     check("[[user]]\nname = 'ann'", "user \"ann\": give one of password and password-hash");

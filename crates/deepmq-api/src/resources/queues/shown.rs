@@ -34,19 +34,24 @@ pub(crate) struct Queue {
     policy: Option<String>,
     operator_policy: Option<String>,
     effective_policy_definition: Arguments,
-    /// Ready and unacked
+    /// Ready and unacked ones, and dead letters
     messages: u64,
     messages_details: Rate,
     messages_ready: u64,
     messages_ready_details: Rate,
     messages_unacknowledged: u64,
     messages_unacknowledged_details: Rate,
+    /// Those that died here and are to be placed where dead letters go. With `x-dead-letter-strategy: at-least-once` they stay until
+    /// they are
+    messages_dlx: u64,
     /// Those in memory
     messages_ram: u64,
     /// Those on disk alone
     messages_paged_out: u64,
     /// Bytes of the messages, with what is kept beside them, in memory or not; those on disk alone are estimated
     message_bytes: u64,
+    /// Bytes of the bodies of dead letters
+    message_bytes_dlx: u64,
     message_bytes_ram: u64,
     message_bytes_paged_out: u64,
     /// Memory it takes, in bytes: that of its messages
@@ -111,8 +116,7 @@ pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
     let (depth, counters) = (running.depth(), running.counters());
     let (message_stats, rated) =
         MessageStats::sample(api, Watched::Queue(running.into()), &of_queue(&counters));
-    let [messages, ready, unacked] =
-        depth_rates(api, Watched::Depth(running.into()), depth.ready, depth.unacked);
+    let [messages, ready, unacked] = depth_rates(api, Watched::Depth(running.into()), &depth);
     let exclusive = match depth.consumers {
         1 => running.consumers().into_iter().find(|consumer| consumer.spec.exclusive),
         _ => None,
@@ -132,15 +136,17 @@ pub(crate) fn show(api: &Api, handle: &RunningQueue) -> Queue {
         policy: policy.policy.as_ref().map(ToString::to_string),
         operator_policy: policy.operator_policy.as_ref().map(ToString::to_string),
         effective_policy_definition: Arguments(policy.definition.clone()),
-        messages: depth.ready + depth.unacked,
+        messages: depth.messages(),
         messages_details: messages,
         messages_ready: depth.ready,
         messages_ready_details: ready,
         messages_unacknowledged: depth.unacked,
         messages_unacknowledged_details: unacked,
-        messages_ram: (depth.ready + depth.unacked).saturating_sub(storage.paged_out_messages),
+        messages_dlx: depth.dead_letters,
+        messages_ram: depth.messages().saturating_sub(storage.paged_out_messages),
         messages_paged_out: storage.paged_out_messages,
         message_bytes: depth.bytes as u64 + paged_out_bytes(&storage),
+        message_bytes_dlx: depth.dead_letter_bytes,
         message_bytes_ram: depth.bytes as u64,
         message_bytes_paged_out: paged_out_bytes(&storage),
         memory: depth.bytes,

@@ -61,7 +61,8 @@ fn the_argument_beats_the_policy_but_for_the_overflow_of_quorum_queues() {
     let ours = [("x-overflow", Value::str("drop-head")), ("x-dead-letter-exchange", Value::str("ours"))];
     let classic = effective(&ours, &policy);
     assert_eq!(classic.overflow, Overflow::DropHead);
-    let to = DeadLetterTo { exchange: "ours".into(), routing_key: Some(b"key"[..].into()) };
+    let key = Some(b"key"[..].into());
+    let to = DeadLetterTo { exchange: "ours".into(), routing_key: key, at_least_once: false };
     assert_eq!(classic.dead_letter, Some(to));
     let [overflow, _] = ours;
     let quorum = effective(&[overflow, ("x-queue-type", Value::str("quorum"))], &policy);
@@ -84,4 +85,25 @@ fn a_message_is_undeliverable_once_it_came_back_more_often_than_the_limit() {
     let settings = effective(&[("x-delivery-limit", Value::I64(1))], &[]);
     assert!(!settings.is_undeliverable(1) && settings.is_undeliverable(2));
     assert!(!Settings::default().is_undeliverable(u32::MAX));
+}
+
+#[test]
+fn dead_letters_are_sent_at_least_once_only_if_a_full_queue_refuses_what_is_published() {
+    let text = Value::str;
+    let to = ("x-dead-letter-exchange", text("dlx"));
+    let refuses = ("x-overflow", text("reject-publish"));
+    let strategy = |name| ("x-dead-letter-strategy", text(name));
+    let policy = [("dead-letter-strategy", text("at-least-once"))];
+    let kept = |arguments: &[_], policy: &[_]| {
+        effective(&[std::slice::from_ref(&to), arguments].concat(), policy).dead_letter.unwrap().at_least_once
+    };
+    assert!(kept(&[refuses.clone(), strategy("at-least-once")], &[]));
+    assert!(kept(std::slice::from_ref(&refuses), &policy));
+    assert!(!kept(&[refuses.clone(), strategy("at-most-once")], &policy), "the argument beats the policy");
+    assert!(!kept(std::slice::from_ref(&refuses), &[]));
+    for overflow in ["drop-head", "reject-publish-dlx"] {
+        assert!(!kept(&[("x-overflow", text(overflow)), strategy("at-least-once")], &[]), "{overflow}");
+    }
+    assert!(!kept(&[strategy("at-least-once")], &[]));
+    assert_eq!(effective(&[refuses, strategy("at-least-once")], &[]).dead_letter, None);
 }

@@ -84,7 +84,7 @@ fn all_known_arguments_are_read() {
         overflow: Some(Overflow::RejectPublishDeadLetter),
         dead_letter_exchange: Some("".into()),
         dead_letter_routing_key: Some(b"dead".as_slice().into()),
-        dead_letter_strategy: DeadLetterStrategy::AtLeastOnce,
+        dead_letter_strategy: Some(DeadLetterStrategy::AtLeastOnce),
         max_priority: Some(255),
         single_active_consumer: true,
         consumer_timeout: Some(Duration::from_mins(1)),

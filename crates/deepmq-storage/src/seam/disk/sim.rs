@@ -28,7 +28,8 @@ pub struct SimDisk {
 #[derive(Debug, Default)]
 struct World {
     names: Names,
-    inodes: BTreeMap<u64, Inode>,
+    /// Shared with the moments that are kept.
+    inodes: BTreeMap<u64, Arc<Inode>>,
     locked: BTreeSet<PathBuf>,
     operations: u64,
     fail_at: Option<(u64, i32)>,
@@ -37,6 +38,8 @@ struct World {
     free_bytes: Option<u64>,
     owner: Option<Owner>,
     syncs_held: bool,
+    /// The disk before each operation, while these are kept.
+    moments: Option<Vec<SimDisk>>,
 }
 
 /// `EIO`, `ENOSPC`, `EROFS` and `EINVAL` as Linux numbers them; a simulation says the same everywhere.
@@ -55,6 +58,10 @@ impl World {
             return Err(io::Error::from_raw_os_error(EIO));
         }
         self.operations += 1;
+        if let Some(mut moments) = self.moments.take() {
+            moments.push(SimDisk::of(self.names.clone(), self.inodes.clone()));
+            self.moments = Some(moments);
+        }
         match self.fail_at {
             Some((at, errno)) if at == self.operations => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
@@ -78,12 +85,12 @@ impl World {
     }
 
     fn inode(&mut self, number: u64) -> &mut Inode {
-        self.inodes.entry(number).or_default()
+        Arc::make_mut(self.inodes.entry(number).or_default())
     }
 
     fn create(&mut self, path: &Path) -> u64 {
         let number = self.inodes.last_key_value().map_or(0, |(last, _)| last + 1);
-        self.inodes.insert(number, Inode::default());
+        self.inodes.insert(number, Arc::default());
         self.names.add(path, Node::File(number));
         number
     }
@@ -144,10 +151,21 @@ impl SimDisk {
         let world = self.world();
         let random = SeededRandom::new(seed);
         let names = world.names.survivor((seed >> 2) % 4, &random);
-        let inodes =
-            world.inodes.iter().map(|(&number, inode)| (number, inode.survivor(seed % 4, &random))).collect();
-        let survivor = World { names, inodes, ..World::default() };
-        Self { world: Arc::new(Mutex::new(survivor)), ..Self::default() }
+        let survivor = |inode: &Inode| Arc::new(inode.survivor(seed % 4, &random));
+        let inodes = world.inodes.iter().map(|(&number, inode)| (number, survivor(inode))).collect();
+        Self::of(names, inodes)
+    }
+
+    /// A disk of these files, at rest.
+    fn of(names: Names, inodes: BTreeMap<u64, Arc<Inode>>) -> Self {
+        let world = World { names, inodes, ..World::default() };
+        Self { world: Arc::new(Mutex::new(world)), ..Self::default() }
+    }
+
+    /// Keeps the disk as it is before each operation from now on, for crashes at every one of them; returns what was kept since
+    /// this was last called. What comes after the last operation is the disk itself.
+    pub fn keep_moments(&self, keep: bool) -> Vec<Self> {
+        std::mem::replace(&mut self.world().moments, keep.then(Vec::new)).unwrap_or_default()
     }
 
     /// A copy of the disk as a process sees it now, synced or not: what a killed process leaves to the next.

@@ -215,3 +215,29 @@ fn the_asked_operation_fails_and_after_a_crash_all_do() {
     disk.remove(Path::new("/kept")).unwrap_err();
     assert_eq!(sectors(&disk), [2, 2]);
 }
+
+#[test]
+fn the_disk_is_kept_as_it_was_before_each_operation() {
+    let disk = SimDisk::new();
+    disk.create_dir_all(Path::new("/")).unwrap();
+    assert!(disk.keep_moments(true).is_empty());
+    let file = disk.open(Path::new("/file"), OpenMode::Create).unwrap();
+    file.write_at(&[b"one"], 0).unwrap();
+    file.sync_data().unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    file.write_at(&[b"two"], 0).unwrap();
+    let content = |disk: &SimDisk| {
+        let file = disk.open(Path::new("/file"), OpenMode::Read).ok()?;
+        let mut bytes = [0; 3];
+        let read = file.read_at(&mut bytes, 0).unwrap();
+        Some(String::from_utf8_lossy(&bytes[..read]).into_owned())
+    };
+    let moments = disk.keep_moments(false);
+    let live: Vec<_> = moments.iter().map(|moment| content(&moment.image())).collect();
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(live, [None, text(""), text("one"), text("one"), text("one")]);
+    let crashed: Vec<_> = moments.iter().map(|moment| content(&moment.crash(0))).collect();
+    assert_eq!(crashed, [None, None, None, None, text("one")]);
+    file.sync_data().unwrap();
+    assert!(disk.keep_moments(false).is_empty(), "nothing is kept any more");
+}

@@ -51,7 +51,7 @@ impl Change {
 }
 
 /// The two trees.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Names {
     live: Tree,
     durable: Tree,
