@@ -4,6 +4,7 @@
 
 mod bits;
 mod block;
+mod deadlines;
 mod deliveries;
 mod packed;
 mod paging;

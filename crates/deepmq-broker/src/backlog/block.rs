@@ -4,6 +4,7 @@
 
 use super::BatchSize;
 use super::bits::Bits;
+use super::deadlines::Deadlines;
 use super::packed::Packed;
 use super::timing::{Rule, Times};
 use crate::message::MessageRef;
@@ -53,7 +54,7 @@ pub(super) struct Block {
     /// What the bodies take, in bytes, while the content is out.
     body_bytes: u64,
     /// When each message expires, up to the last that does, while they are in memory.
-    deadlines: Vec<u64>,
+    deadlines: Deadlines,
     /// The first of them that can come; none where that can only be told from the times.
     soonest: Option<u64>,
     /// When the first may expire, while they are not in memory; none if that is not known.
@@ -129,7 +130,7 @@ impl Block {
             transient: Bits::default(),
             persistent: 0,
             body_bytes: 0,
-            deadlines: Vec::new(),
+            deadlines: Deadlines::default(),
             soonest: Some(NEVER),
             times: Some(Times::default()),
             scheduled: NEVER,
@@ -372,8 +373,7 @@ impl Block {
                 continue;
             }
             packed.arrive(at, now);
-            self.deadlines.resize(at, NEVER);
-            self.deadlines.push(deadline);
+            self.deadlines.push(at, deadline);
             self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
         }
     }
@@ -387,13 +387,13 @@ impl Block {
         self.soonest = None;
         let Some((packed, skip)) = self.packed() else { return };
         if packed.is_timeless() && rule.deadline(0, None) == NEVER {
-            (self.deadlines, self.soonest) = (Vec::new(), Some(NEVER));
+            (self.deadlines, self.soonest) = (Deadlines::default(), Some(NEVER));
             return;
         }
         let deadline = |at: usize| rule.deadline(packed.arrived(at + skip), packed.own_time(at + skip));
         let deadlines: Vec<u64> = (0..self.len()).map(deadline).collect();
         self.soonest = Some(deadlines.iter().copied().min().unwrap_or(NEVER));
-        self.deadlines = deadlines;
+        self.deadlines = Deadlines::new(deadlines);
     }
 
     /// When the first of it may expire.
@@ -414,24 +414,24 @@ impl Block {
         mut take: impl FnMut(u64) -> bool,
         expired: &mut Vec<Position>,
     ) {
-        let mut soonest = NEVER;
-        for (offset, &deadline) in self.deadlines.iter().enumerate() {
-            if deadline > now {
-                soonest = soonest.min(deadline);
-                continue;
-            }
-            let position = self.first + offset as u64;
-            if !self.done.contains(offset) && take(position) {
+        let Self { deadlines, done, first, .. } = self;
+        let before = expired.len();
+        while let Some(offset) = deadlines.pop_due(now) {
+            let position = *first + offset as u64;
+            if !done.contains(offset) && take(position) {
                 expired.push(Position(position));
             }
         }
-        self.soonest = Some(soonest);
+        if let Some(expired) = expired.get_mut(before..) {
+            expired.sort_unstable();
+        }
+        self.soonest = Some(deadlines.soonest());
     }
 
     /// A message that came back can expire.
     pub(super) fn expire_again(&mut self, position: u64) {
         if self.is_in_memory() {
-            let deadline = self.deadlines.get(self.offset(position)).copied();
+            let deadline = self.deadlines.put_back(self.offset(position));
             self.soonest = self.soonest.into_iter().chain(deadline).min();
         } else {
             self.soonest = None;
@@ -446,10 +446,9 @@ impl Block {
             packed.times(|at| (skip..skip + self.len()).contains(&at) && needed(at - skip))
         }));
         let past = self.soonest.unwrap_or_default();
-        let left =
-            self.deadlines.iter().enumerate().filter(|&(at, deadline)| *deadline >= past && needed(at));
-        self.soonest = Some(left.map(|(_, deadline)| *deadline).min().unwrap_or(NEVER));
-        self.deadlines = Vec::new();
+        let left = self.deadlines.each().filter(|&(at, deadline)| deadline >= past && needed(at));
+        self.soonest = Some(left.map(|(_, deadline)| deadline).min().unwrap_or(NEVER));
+        self.deadlines = Deadlines::default();
     }
 
     /// Whether nothing is known of its times.

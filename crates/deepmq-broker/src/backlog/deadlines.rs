@@ -1,0 +1,117 @@
+//! When the messages of one block expire, and which of them is next.
+//!
+//! Owns the order of deadlines: each is looked at once when it has come, not whenever another has. Must not know which messages are
+//! still needed.
+
+use crate::timers::NEVER;
+use std::cmp::Reverse;
+
+/// Deadlines by their messages' offsets.
+#[derive(Debug, Default)]
+pub(super) struct Deadlines {
+    /// Up to the last message that has one; [`NEVER`] for those that have none.
+    times: Vec<u64>,
+    /// Offsets of those that have one that did not come yet, the last to come first. A block has fewer messages than that.
+    order: Vec<u16>,
+    /// The order is of so many of the times. It is made when the first has come, for most messages are gone before.
+    ordered: usize,
+}
+
+impl Deadlines {
+    pub(super) fn new(times: Vec<u64>) -> Self {
+        Self { times, ..Self::default() }
+    }
+
+    /// The message at `offset`, behind all others, has a deadline.
+    pub(super) fn push(&mut self, offset: usize, deadline: u64) {
+        self.times.resize(offset, NEVER);
+        self.times.push(deadline);
+    }
+
+    /// Offsets and deadlines, in the order of offsets.
+    pub(super) fn each(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.times.iter().copied().enumerate()
+    }
+
+    /// When the next comes.
+    pub(super) fn soonest(&mut self) -> u64 {
+        self.put_in_order();
+        self.order.last().map_or(NEVER, |&offset| self.time(offset))
+    }
+
+    /// Takes out a message whose deadline has come.
+    pub(super) fn pop_due(&mut self, now: u64) -> Option<usize> {
+        self.put_in_order();
+        let due = self.order.last().is_some_and(|&offset| self.time(offset) <= now);
+        due.then(|| self.order.pop()).flatten().map(usize::from)
+    }
+
+    /// A message that was taken out counts again; returns its deadline.
+    pub(super) fn put_back(&mut self, offset: usize) -> Option<u64> {
+        let deadline = *self.times.get(offset)?;
+        let offset = u16::try_from(offset).ok()?;
+        if deadline != NEVER && self.ordered == self.times.len() {
+            let key = |offset: u16| Reverse((self.time(offset), offset));
+            if let Err(place) = self.order.binary_search_by_key(&key(offset), |&known| key(known)) {
+                self.order.insert(place, offset);
+            }
+        }
+        Some(deadline)
+    }
+
+    fn put_in_order(&mut self) {
+        if self.ordered == self.times.len() {
+            return;
+        }
+        let Self { times, order, ordered } = self;
+        let offsets = (0..=u16::MAX).zip(times.iter()).filter(|(_, deadline)| **deadline != NEVER);
+        order.clear();
+        order.extend(offsets.map(|(offset, _)| offset));
+        order.sort_by_key(|&offset: &u16| Reverse((times.get(usize::from(offset)).copied(), offset)));
+        *ordered = times.len();
+    }
+
+    fn time(&self, offset: u16) -> u64 {
+        self.times.get(usize::from(offset)).copied().unwrap_or(NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(deadlines: &mut Deadlines, now: u64) -> Vec<usize> {
+        std::iter::from_fn(|| deadlines.pop_due(now)).collect()
+    }
+
+    #[test]
+    fn each_comes_once_and_in_its_time() {
+        let mut deadlines = Deadlines::new(vec![30, NEVER, 10, 20, 10]);
+        assert_eq!(deadlines.soonest(), 10);
+        assert!(due(&mut deadlines, 9).is_empty());
+        assert_eq!(due(&mut deadlines, 10), [2, 4]);
+        assert_eq!(deadlines.soonest(), 20);
+        assert_eq!(due(&mut deadlines, 40), [3, 0]);
+        assert_eq!((deadlines.soonest(), due(&mut deadlines, NEVER - 1)), (NEVER, Vec::new()));
+    }
+
+    #[test]
+    fn one_that_is_put_back_comes_again_and_one_that_was_not_out_comes_once() {
+        let mut deadlines = Deadlines::new(vec![10, 20, NEVER]);
+        assert_eq!(deadlines.put_back(0), Some(10));
+        assert_eq!(due(&mut deadlines, 10), [0]);
+        assert_eq!((deadlines.put_back(0), deadlines.put_back(1)), (Some(10), Some(20)));
+        assert_eq!((deadlines.put_back(2), deadlines.put_back(3)), (Some(NEVER), None));
+        assert_eq!(due(&mut deadlines, 30), [0, 1]);
+    }
+
+    #[test]
+    fn those_that_are_added_later_find_their_place() {
+        let mut deadlines = Deadlines::default();
+        deadlines.push(1, 50);
+        assert!(due(&mut deadlines, 40).is_empty());
+        deadlines.push(3, 40);
+        assert_eq!((deadlines.soonest(), due(&mut deadlines, 45)), (40, vec![3]));
+        assert_eq!(deadlines.soonest(), 50);
+    }
+}
