@@ -1,6 +1,7 @@
 //! Queues that hold more than memory does: nothing is lost, repeated or out of order, and memory stays bounded.
 
 use deepmq_amqp::codec::method::{basic, queue};
+use deepmq_model::Value;
 use deepmq_model::message::Properties;
 use deepmq_testkit::{RawPeer, TestBroker};
 use std::path::Path;
@@ -126,6 +127,46 @@ async fn what_is_returned_after_it_was_paged_out_is_delivered_again_where_it_was
     assert_eq!(broker.depth("q").unacked, 50);
 }
 
+#[tokio::test]
+async fn dead_letters_that_stay_are_paged_out_too_and_go_once_there_is_a_way() {
+    const LETTERS: usize = 600;
+    let dir = TempDir::new().unwrap();
+    let broker = start(dir.path()).await;
+    let mut peer = broker.peer().await;
+    let argument = |(key, value)| (key, Value::str(value));
+    let arguments = [
+        ("x-dead-letter-exchange", "later"),
+        ("x-dead-letter-strategy", "at-least-once"),
+        ("x-overflow", "reject-publish"),
+    ];
+    let arguments = arguments.map(argument).into_iter().collect();
+    peer.declare_with(1, queue::Declare { arguments, ..durable("q") }).await;
+    publish(&mut peer, "q", 0..LETTERS, |_| 2).await;
+    peer.consume(1, "q", "c").await;
+    peer.deliveries(1, LETTERS).await;
+    peer.send(1, basic::Nack { delivery_tag: 0, multiple: true, requeue: false }).await;
+    for queue in ["other", "dead"] {
+        peer.declare_with(1, durable(queue)).await;
+    }
+    publish(&mut peer, "other", 0..MESSAGES, |_| 2).await;
+    peer.expect_quiet(1).await;
+    settled_bytes(&broker, "other").await;
+    let queue = broker.queue("q").unwrap();
+    assert_eq!(queue.depth().dead_letters, LETTERS as u64);
+    assert!(queue.storage().paged_out_messages > 0);
+    peer.declare_exchange(1, "later", "fanout").await;
+    peer.bind(1, "dead", "later", "").await;
+    let arrived = async {
+        while broker.depth("dead").ready < LETTERS as u64 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, arrived).await.expect("they are read and placed");
+    let mut letters = get_all(&mut peer, "dead").await;
+    letters.sort_unstable();
+    assert_eq!((letters, queue.depth().messages()), ((0..LETTERS).collect(), 0));
+}
+
 /// Priorities from 0 to 4, so that each page has some of each.
 fn priority(number: usize) -> u8 {
     u8::try_from(number % 5).expect("below 5")
@@ -136,7 +177,7 @@ async fn priorities_hold_for_what_was_paged_out_and_outlive_restarts() {
     let dir = TempDir::new().unwrap();
     let mut broker = start(dir.path()).await;
     let mut peer = broker.peer().await;
-    let arguments = [("x-max-priority", deepmq_model::Value::I32(4))].into_iter().collect();
+    let arguments = [("x-max-priority", Value::I32(4))].into_iter().collect();
     peer.declare_with(1, queue::Declare { arguments, ..durable("q") }).await;
     let publish = basic::Publish { routing_key: b"q", ..Default::default() };
     for number in 0..MESSAGES {
