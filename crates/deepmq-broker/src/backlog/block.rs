@@ -416,16 +416,16 @@ impl Block {
     ) {
         let Self { deadlines, done, first, .. } = self;
         let before = expired.len();
-        while let Some(offset) = deadlines.pop_due(now) {
+        let next = deadlines.due(now, |offset| {
             let position = *first + offset as u64;
             if !done.contains(offset) && take(position) {
                 expired.push(Position(position));
             }
-        }
+        });
         if let Some(expired) = expired.get_mut(before..) {
             expired.sort_unstable();
         }
-        self.soonest = Some(deadlines.soonest());
+        self.soonest = Some(next);
     }
 
     /// A message that came back can expire.

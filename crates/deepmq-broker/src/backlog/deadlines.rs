@@ -13,8 +13,11 @@ pub(super) struct Deadlines {
     times: Vec<u64>,
     /// Offsets of those that have one that did not come yet, the last to come first. A block has fewer messages than that.
     order: Vec<u16>,
-    /// The order is of so many of the times. It is made when the first has come, for most messages are gone before.
+    /// The order is of so many of the times.
     ordered: usize,
+    /// They were looked through once. The order is made at the second look, for a page that was read for one message is seldom
+    /// there for the next.
+    looked_at: bool,
 }
 
 impl Deadlines {
@@ -33,17 +36,23 @@ impl Deadlines {
         self.times.iter().copied().enumerate()
     }
 
-    /// When the next comes.
-    pub(super) fn soonest(&mut self) -> u64 {
+    /// Takes out the messages whose deadlines have come; returns when the next one does. Those whose deadline came before may be
+    /// told again.
+    pub(super) fn due(&mut self, now: u64, mut each: impl FnMut(usize)) -> u64 {
+        if !std::mem::replace(&mut self.looked_at, true) {
+            self.each().filter(|&(_, deadline)| deadline <= now).for_each(|(offset, _)| each(offset));
+            return self.times.iter().copied().filter(|&deadline| deadline > now).min().unwrap_or(NEVER);
+        }
         self.put_in_order();
-        self.order.last().map_or(NEVER, |&offset| self.time(offset))
-    }
-
-    /// Takes out a message whose deadline has come.
-    pub(super) fn pop_due(&mut self, now: u64) -> Option<usize> {
-        self.put_in_order();
-        let due = self.order.last().is_some_and(|&offset| self.time(offset) <= now);
-        due.then(|| self.order.pop()).flatten().map(usize::from)
+        while let Some(&offset) = self.order.last() {
+            let deadline = self.time(offset);
+            if deadline > now {
+                return deadline;
+            }
+            self.order.pop();
+            each(offset.into());
+        }
+        NEVER
     }
 
     /// A message that was taken out counts again; returns its deadline.
@@ -63,7 +72,7 @@ impl Deadlines {
         if self.ordered == self.times.len() {
             return;
         }
-        let Self { times, order, ordered } = self;
+        let Self { times, order, ordered, .. } = self;
         let offsets = (0..=u16::MAX).zip(times.iter()).filter(|(_, deadline)| **deadline != NEVER);
         order.clear();
         order.extend(offsets.map(|(offset, _)| offset));
@@ -80,38 +89,41 @@ impl Deadlines {
 mod tests {
     use super::*;
 
-    fn due(deadlines: &mut Deadlines, now: u64) -> Vec<usize> {
-        std::iter::from_fn(|| deadlines.pop_due(now)).collect()
+    fn due(deadlines: &mut Deadlines, now: u64) -> (Vec<usize>, u64) {
+        let mut due = Vec::new();
+        let next = deadlines.due(now, |offset| due.push(offset));
+        (due, next)
     }
 
     #[test]
-    fn each_comes_once_and_in_its_time() {
+    fn each_comes_in_its_time_and_after_the_second_look_once() {
         let mut deadlines = Deadlines::new(vec![30, NEVER, 10, 20, 10]);
-        assert_eq!(deadlines.soonest(), 10);
-        assert!(due(&mut deadlines, 9).is_empty());
-        assert_eq!(due(&mut deadlines, 10), [2, 4]);
-        assert_eq!(deadlines.soonest(), 20);
-        assert_eq!(due(&mut deadlines, 40), [3, 0]);
-        assert_eq!((deadlines.soonest(), due(&mut deadlines, NEVER - 1)), (NEVER, Vec::new()));
+        assert_eq!(due(&mut deadlines, 9), (vec![], 10));
+        assert_eq!(due(&mut deadlines, 10), (vec![2, 4], 20));
+        assert_eq!(due(&mut deadlines, 10), (vec![], 20));
+        assert_eq!(due(&mut deadlines, 40), (vec![3, 0], NEVER));
+        assert_eq!(due(&mut deadlines, NEVER - 1), (vec![], NEVER));
     }
 
     #[test]
     fn one_that_is_put_back_comes_again_and_one_that_was_not_out_comes_once() {
         let mut deadlines = Deadlines::new(vec![10, 20, NEVER]);
         assert_eq!(deadlines.put_back(0), Some(10));
-        assert_eq!(due(&mut deadlines, 10), [0]);
+        assert_eq!(due(&mut deadlines, 5), (vec![], 10));
+        assert_eq!(due(&mut deadlines, 10), (vec![0], 20));
         assert_eq!((deadlines.put_back(0), deadlines.put_back(1)), (Some(10), Some(20)));
         assert_eq!((deadlines.put_back(2), deadlines.put_back(3)), (Some(NEVER), None));
-        assert_eq!(due(&mut deadlines, 30), [0, 1]);
+        assert_eq!(due(&mut deadlines, 30), (vec![0, 1], NEVER));
     }
 
     #[test]
     fn those_that_are_added_later_find_their_place() {
         let mut deadlines = Deadlines::default();
         deadlines.push(1, 50);
-        assert!(due(&mut deadlines, 40).is_empty());
+        assert_eq!(due(&mut deadlines, 30), (vec![], 50));
+        assert_eq!(due(&mut deadlines, 35), (vec![], 50));
         deadlines.push(3, 40);
-        assert_eq!((deadlines.soonest(), due(&mut deadlines, 45)), (40, vec![3]));
-        assert_eq!(deadlines.soonest(), 50);
+        assert_eq!(due(&mut deadlines, 45), (vec![3], 50));
+        assert_eq!(due(&mut deadlines, 50), (vec![1], NEVER));
     }
 }

@@ -19,6 +19,8 @@ use std::collections::BinaryHeap;
 const DUE_MAX: usize = 16 * 1024;
 /// A block that is out is asked for again after so long.
 const ASK_AGAIN: u64 = 20;
+/// A block that is out is asked for so long after its first deadline, for others are likely to follow.
+const GATHER: u64 = 40;
 
 /// The queue's own time, and which block is next.
 #[derive(Debug, Default)]
@@ -87,7 +89,8 @@ pub(super) fn own_time(encoded: &[u8]) -> Option<u64> {
 
 impl Timetable {
     fn schedule(&mut self, block: &mut Block) {
-        let at = block.earliest(self.rule);
+        let gather = if block.is_out() { GATHER } else { 0 };
+        let at = block.earliest(self.rule).saturating_add(gather);
         if at < block.scheduled {
             self.schedule_at(block, at);
         }

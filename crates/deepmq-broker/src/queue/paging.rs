@@ -157,6 +157,10 @@ impl Queue {
         }
         let waiting = std::mem::take(&mut state.paging.waiting);
         drop(state);
+        // Whoever reads has more to read.
+        while let Some(queue) = wakes.dead_letters.next_queue() {
+            queue.home.timers.at(0, &queue);
+        }
         wakes.wake();
         waiting.into_iter().for_each(Waker::wake);
         lost
