@@ -180,6 +180,13 @@ pub struct Published {
     pub ticket: Option<Ticket>,
 }
 
+impl Published {
+    /// Whether a message was refused, by its index in the batch.
+    pub(crate) fn has_refused(&self, index: u32) -> bool {
+        self.refused.binary_search(&index).is_ok()
+    }
+}
+
 #[derive(Debug)]
 struct State {
     model: model::Queue<Subscription>,

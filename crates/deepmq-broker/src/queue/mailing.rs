@@ -61,7 +61,8 @@ impl Queue {
             vhost.send_dead_letters(self, letters, wakes);
         }
         self.state.lock().leaving.sending = false;
-        self.home.timers.at(0, self);
+        // Now, not earlier: other queues have their turn in between.
+        self.home.timers.at(self.home.timers.now(), self);
     }
 
     /// These died in a transaction, whose record tells that: they can be sent.

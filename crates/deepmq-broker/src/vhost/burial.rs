@@ -17,48 +17,62 @@ use deepmq_model::topology::{Origin, RouteSet};
 use deepmq_storage::{BatchBuilder, Durability};
 use std::sync::{Arc, Weak};
 
-/// Letters as they go on, and which of them each queue gets.
+/// A letter as it goes on, and what becomes of it.
+#[derive(Debug, Default)]
+struct Outbound {
+    /// None: it goes nowhere.
+    message: Option<OwnedMessage>,
+    /// It must arrive, and not every queue has taken it, or there is none.
+    stays: bool,
+    /// Queues that took it, if it must arrive.
+    reached: Vec<Weak<Queue>>,
+}
+
+/// Letters, and which of them each queue gets, by their places.
 #[derive(Debug, Default)]
 struct Mail {
-    /// Each with its place among the letters.
-    messages: Vec<(usize, OwnedMessage)>,
+    letters: Vec<Outbound>,
     bags: Vec<(Arc<Queue>, Vec<usize>)>,
-    /// Letters that stay, by their places.
-    stay: Vec<usize>,
-    /// Queues that took a letter.
-    reached: Vec<(usize, Weak<Queue>)>,
+    /// They must arrive: who does not take them is remembered.
+    must_arrive: bool,
     /// Queues that refused letters, and what the shortest body takes, in bytes.
     refused: Vec<(Arc<Queue>, u64)>,
 }
 
 impl Mail {
-    fn put(&mut self, queue: Arc<Queue>, message: usize) {
+    fn put(&mut self, queue: Arc<Queue>, place: usize) {
         match self.bags.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &queue)) {
-            Some((_, bag)) => bag.push(message),
-            None => self.bags.push((queue, vec![message])),
+            Some((_, bag)) => bag.push(place),
+            None => self.bags.push((queue, vec![place])),
+        }
+    }
+
+    /// A letter is routed nowhere. If it must arrive it stays; but that some queue has it is enough, if the others are no more.
+    fn goes_nowhere(&mut self, place: usize, reached: &[Weak<Queue>]) {
+        if let Some(letter) = self.letters.get_mut(place) {
+            letter.stays = self.must_arrive && reached.is_empty();
         }
     }
 
     /// Hands each queue its letters, and notes for the journal those that are to survive.
     fn hand_over(&mut self, now: u64, batch: &mut BatchBuilder, wakes: &mut Wakes) {
-        let mut indexes: Vec<Option<u32>> = vec![None; self.messages.len()];
+        let mut indexes: Vec<Option<u32>> = vec![None; self.letters.len()];
         for (queue, bag) in std::mem::take(&mut self.bags) {
-            let all = &self.messages;
-            let messages = || bag.iter().filter_map(|&at| Some((at, &all.get(at)?.1)));
-            let bytes = messages().map(|(_, message)| message.borrow().packed_bytes()).sum();
+            let message = |&place: &usize| Some((place, self.letters.get(place)?.message.as_ref()?.borrow()));
+            let messages = || bag.iter().filter_map(message);
+            let bytes = messages().map(|(_, message)| message.packed_bytes()).sum();
             let size = BatchSize { count: bag.len(), bytes, expiring: false };
-            let published = queue.publish(size, messages().map(|(_, message)| message.borrow()), wakes);
-            self.note(&queue, &bag, &published);
-            let (Some(number), Some(first)) = (queue.number(), published.first) else { continue };
-            let all = &self.messages;
-            let messages = bag.iter().filter_map(|&at| Some((at, &all.get(at)?.1)));
-            let taken = (0..).zip(messages).filter(|(index, _)| !published.refused.contains(index));
-            for (position, (_, (at, message))) in (first.0..).zip(taken) {
-                let Some(index) = indexes.get_mut(at).filter(|_| message.borrow().persistent) else {
-                    continue;
-                };
-                let known = *index.get_or_insert_with(|| message.borrow().journal(now, batch));
-                batch.place(number, position, [known]);
+            let published = queue.publish(size, messages().map(|(_, message)| message), wakes);
+            if let (Some(number), Some(first)) = (queue.number(), published.first) {
+                let taken = (0..).zip(messages()).filter(|(index, _)| !published.has_refused(*index));
+                for (position, (_, (place, message))) in (first.0..).zip(taken) {
+                    let Some(index) = indexes.get_mut(place).filter(|_| message.persistent) else { continue };
+                    let known = *index.get_or_insert_with(|| message.journal(now, batch));
+                    batch.place(number, position, [known]);
+                }
+            }
+            if self.must_arrive {
+                self.note(&queue, &bag, &published);
             }
         }
     }
@@ -66,15 +80,15 @@ impl Mail {
     /// Notes what a queue took, and what it did not: all if it was deleted, or those it refused.
     fn note(&mut self, queue: &Arc<Queue>, bag: &[usize], published: &Published) {
         let mut least = None;
-        for (index, &at) in (0..).zip(bag) {
-            let Some((letter, message)) = self.messages.get(at) else { continue };
-            if published.first.is_some() && !published.refused.contains(&index) {
-                self.reached.push((*letter, Arc::downgrade(queue)));
-            } else {
-                self.stay.push(*letter);
-                let bytes = message.body.len() as u64;
-                least = Some(least.map_or(bytes, |least: u64| least.min(bytes)));
+        for (index, &place) in (0..).zip(bag) {
+            let Some(letter) = self.letters.get_mut(place) else { continue };
+            if published.first.is_some() && !published.has_refused(index) {
+                letter.reached.push(Arc::downgrade(queue));
+                continue;
             }
+            letter.stays = true;
+            let bytes = letter.message.as_ref().map_or(0, |message| message.body.len() as u64);
+            least = Some(least.map_or(bytes, |least: u64| least.min(bytes)));
         }
         self.refused.extend(least.map(|bytes| (queue.clone(), bytes)));
     }
@@ -82,10 +96,9 @@ impl Mail {
     /// Divides letters into those that stay, with what has them already, and those that leave.
     fn divide(&mut self, letters: Vec<DeadLetter>) -> (Vec<DeadLetter>, Vec<DeadLetter>) {
         let (mut stay, mut leave) = (Vec::new(), Vec::new());
-        for (place, mut letter) in letters.into_iter().enumerate() {
-            if self.stay.contains(&place) {
-                let of_letter = self.reached.extract_if(.., |(known, _)| *known == place);
-                letter.reached.extend(of_letter.map(|(_, queue)| queue));
+        for (mut letter, outbound) in letters.into_iter().zip(&mut self.letters) {
+            if outbound.stays {
+                letter.reached.append(&mut outbound.reached);
                 stay.push(letter);
             } else {
                 leave.push(letter);
@@ -106,7 +119,7 @@ impl Vhost {
         let commit = durable.map(|durable| durable.commits().begin());
         let mut batch = BatchBuilder::new();
         mail.hand_over(now, &mut batch, wakes);
-        if to.at_least_once && !mail.stay.is_empty() {
+        if mail.letters.iter().any(|letter| letter.stays) {
             let (stay, leave) = mail.divide(letters);
             letters = leave;
             source.dead_letters_stay(stay, now, wakes);
@@ -146,19 +159,21 @@ impl Vhost {
     }
 
     fn sort(&self, source: &Queue, to: &DeadLetterTo, letters: &[DeadLetter], now: u64) -> Mail {
-        let (mut mail, mut scratch) = (Mail::default(), RouteSet::new());
+        let mut mail = Mail { must_arrive: to.at_least_once, ..Mail::default() };
+        mail.letters.resize_with(letters.len(), Outbound::default);
+        let mut scratch = RouteSet::new();
         let catalogue = self.catalogue.read();
         for (place, DeadLetter { reason, message, reached, .. }) in letters.iter().enumerate() {
-            let message = message.borrow();
+            let borrowed = message.borrow();
             let death = Death {
                 queue: source.name(),
                 reason: *reason,
                 seconds: now / 1000,
-                exchange: message.exchange(),
-                routing_key: message.routing_key(),
+                exchange: borrowed.exchange(),
+                routing_key: borrowed.routing_key(),
             };
             let rekeyed = to.routing_key.is_some();
-            let Ok(letter) = death::bury(message.properties, message.dead_letter, &death, rekeyed) else {
+            let Ok(letter) = death::bury(&message.properties, message.dead_letter, &death, rekeyed) else {
                 // Whatever is in a queue was valid when it was published.
                 continue;
             };
@@ -172,7 +187,7 @@ impl Vhost {
                 catalogue.topology.route_keys(exchange, &keys, Origin::Broker, &mut headers, &mut scratch);
             if routed.is_err() {
                 tracing::debug!(exchange = &*to.exchange, "there is no such exchange for dead letters");
-                mail.stay.push(place);
+                mail.goes_nowhere(place, reached);
                 continue;
             }
             let queues = scratch.queues().iter().filter_map(|&id| catalogue.queue(id).cloned());
@@ -181,20 +196,20 @@ impl Vhost {
             let queues = queues.filter(|queue| !letter.goes_round(queue.name()));
             let mut queues = queues.filter(|queue| !has_it(queue)).peekable();
             if queues.peek().is_none() {
-                // That some queue has it is enough, if the others are no more.
-                mail.stay.extend(reached.is_empty().then_some(place));
+                mail.goes_nowhere(place, reached);
                 continue;
             }
             let key = keys.first().copied().unwrap_or_default();
-            let message = OwnedMessage {
-                address: address(exchange, key),
-                properties: letter.properties.clone(),
-                dead_letter: true,
-                ..message.into()
-            };
-            mail.messages.push((place, message));
-            let at = mail.messages.len() - 1;
-            queues.for_each(|queue| mail.put(queue, at));
+            queues.for_each(|queue| mail.put(queue, place));
+            if let Some(outbound) = mail.letters.get_mut(place) {
+                outbound.message = Some(OwnedMessage {
+                    address: address(exchange, key),
+                    properties: letter.properties,
+                    body: message.body.clone(),
+                    persistent: message.persistent,
+                    dead_letter: true,
+                });
+            }
         }
         mail
     }

@@ -63,16 +63,14 @@ pub struct Letter {
     pub keys: Vec<Text>,
     /// Its headers, for exchanges that look at them.
     pub headers: Table,
-    /// Queues it died in, the last first, each with whether it was rejected there.
-    died_in: Vec<(Text, bool)>,
 }
 
 impl Letter {
     /// Whether it has been in this queue before and nobody has rejected it since, so that it would go round for ever.
     pub fn goes_round(&self, queue: &str) -> bool {
-        let rejected = |(_, rejected): &&(Text, bool)| *rejected;
-        let since = self.died_in.iter().take_while(|death| !rejected(death));
-        since.into_iter().any(|(known, _)| **known == *queue.as_bytes())
+        let Some(Value::Array(deaths)) = self.headers.get(DEATHS) else { return false };
+        let places = deaths.iter().filter_map(place_of);
+        places.take_while(|(_, rejected)| !rejected).any(|(known, _)| *known == *queue.as_bytes())
     }
 }
 
@@ -93,7 +91,6 @@ pub fn bury(properties: &[u8], again: bool, death: &Death<'_>, rekeyed: bool) ->
         _ => Vec::new(),
     };
     note(&mut deaths, death, expiration, &shown);
-    let died_in = deaths.iter().filter_map(place_of).collect();
     headers.set(DEATHS, Value::Array(deaths));
     let exchange = Value::Str(death.exchange.into());
     let values = [Value::str(death.reason.name()), Value::str(death.queue), exchange];
@@ -107,10 +104,11 @@ pub fn bury(properties: &[u8], again: bool, death: &Death<'_>, rekeyed: bool) ->
     if rekeyed {
         headers.remove("CC");
     }
-    properties.headers = Some(headers.clone());
+    properties.headers = Some(headers);
     let mut encoded = Vec::new();
     properties.encode(&mut encoded);
-    Ok(Letter { properties: encoded, keys: shown.into_iter().chain(bcc).collect(), headers, died_in })
+    let headers = properties.headers.unwrap_or_default();
+    Ok(Letter { properties: encoded, keys: shown.into_iter().chain(bcc).collect(), headers })
 }
 
 /// Puts a death at the front: one more of those of its queue and reason, or a new one.
@@ -147,11 +145,12 @@ fn is_of(known: &Value, death: &Death<'_>) -> bool {
     says("queue", death.queue) && says("reason", death.reason.name())
 }
 
-fn place_of(death: &Value) -> Option<(Text, bool)> {
+/// The queue of a death, and whether the message was rejected there.
+fn place_of(death: &Value) -> Option<(&[u8], bool)> {
     let Value::Table(entry) = death else { return None };
     let Some(Value::Str(queue)) = entry.get("queue") else { return None };
     let rejected = entry.get("reason").and_then(Value::as_str) == Some(Reason::Rejected.name());
-    Some((queue.clone(), rejected))
+    Some((queue, rejected))
 }
 
 /// The further routing keys in a header.
