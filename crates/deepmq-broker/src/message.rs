@@ -73,6 +73,11 @@ impl MessageRef<'_> {
         }
     }
 
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packed_bytes() + self.shared_bytes()
+    }
+
     /// Adds it to a record of the journal; returns its index there. `arrived` is in milliseconds since 1970.
     pub fn journal(&self, arrived: u64, batch: &mut BatchBuilder) -> u32 {
         let flags = if self.dead_letter { DEAD_LETTER } else { 0 };

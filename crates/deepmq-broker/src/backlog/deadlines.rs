@@ -76,7 +76,8 @@ impl Deadlines {
         let offsets = (0..=u16::MAX).zip(times.iter()).filter(|(_, deadline)| **deadline != NEVER);
         order.clear();
         order.extend(offsets.map(|(offset, _)| offset));
-        order.sort_by_key(|&offset: &u16| Reverse((times.get(usize::from(offset)).copied(), offset)));
+        order
+            .sort_unstable_by_key(|&offset: &u16| Reverse((times.get(usize::from(offset)).copied(), offset)));
         *ordered = times.len();
     }
 

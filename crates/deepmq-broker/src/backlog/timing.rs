@@ -89,11 +89,15 @@ pub(super) fn own_time(encoded: &[u8]) -> Option<u64> {
 
 impl Timetable {
     fn schedule(&mut self, block: &mut Block) {
-        let gather = if block.is_out() { GATHER } else { 0 };
-        let at = block.earliest(self.rule).saturating_add(gather);
+        let at = self.due_at(block);
         if at < block.scheduled {
             self.schedule_at(block, at);
         }
+    }
+
+    /// When a block is to be looked at.
+    fn due_at(&self, block: &Block) -> u64 {
+        block.earliest(self.rule).saturating_add(if block.is_out() { GATHER } else { 0 })
     }
 
     fn schedule_at(&mut self, block: &mut Block, at: u64) {
@@ -157,7 +161,8 @@ impl Backlog {
         mut take: impl FnMut(Position) -> bool,
         expired: &mut Vec<Position>,
     ) -> Option<Position> {
-        let mut wanted = None;
+        // One is asked for at a time. The others keep their turn until it has come.
+        let (mut wanted, mut waiting) = (None, Vec::new());
         while expired.len() < DUE_MAX
             && let Some(&Reverse((at, first))) = self.timetable.blocks.peek()
             && at <= now
@@ -168,19 +173,25 @@ impl Backlog {
                 continue;
             };
             block.scheduled = NEVER;
-            if block.earliest(self.timetable.rule) > now {
+            if self.timetable.due_at(block) > now {
                 // It was asked for, and has been looked at meanwhile.
                 self.timetable.schedule(block);
                 continue;
             }
             if block.is_out() {
-                wanted = wanted.or(block.live_positions().next().map(Position));
-                self.timetable.schedule_at(block, now + ASK_AGAIN);
+                if wanted.is_none() {
+                    wanted = block.live_positions().next().map(Position);
+                    self.timetable.schedule_at(block, now + ASK_AGAIN);
+                } else {
+                    block.scheduled = at;
+                    waiting.push(Reverse((at, first)));
+                }
                 continue;
             }
             block.expire(now, |position| take(Position(position)), expired);
             self.timetable.schedule(block);
         }
+        self.timetable.blocks.extend(waiting);
         wanted
     }
 

@@ -159,6 +159,10 @@ impl State {
             return;
         }
         self.leaving.push(run, reason);
+        if self.backlog.live_out() > 0 && !queue.memory_is_short() {
+            // It may have been read for this, and the page be given up before it leaves.
+            self.backlog.hold(run);
+        }
         wakes.dead_letters.note(queue);
     }
 

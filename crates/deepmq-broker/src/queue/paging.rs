@@ -121,7 +121,7 @@ impl Queue {
         }
     }
 
-    fn memory_is_short(&self) -> bool {
+    pub(super) fn memory_is_short(&self) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.durable.memory().is_short())
     }
 
