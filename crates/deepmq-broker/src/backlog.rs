@@ -249,7 +249,7 @@ impl Backlog {
         }
         let size = BatchSize { count: 1, bytes: message.packed_bytes(), expiring: false };
         self.append(position, size, std::iter::once(message));
-        self.arrive(position, arrived);
+        self.arrive(position, arrived, true);
     }
 
     /// Goes on at `next` after what was restored.

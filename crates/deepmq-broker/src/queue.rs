@@ -502,7 +502,7 @@ impl State {
         self.counters.published += size.count as u64;
         self.count_ready(run);
         if size.expiring || self.settings.message_ttl.is_some() {
-            self.arrive(queue, first);
+            self.arrive(queue, first, size.expiring);
         }
         first
     }

@@ -362,19 +362,25 @@ impl Block {
         usize::try_from(self.count).unwrap_or(usize::MAX)
     }
 
-    /// Messages from position `first` on arrived now.
-    pub(super) fn arrive(&mut self, first: u64, now: u64, rule: Rule) {
-        let (from, len) = (self.offset(first), self.len());
+    /// Messages from position `first` on arrived now; some of them may be `expiring` by their own word.
+    pub(super) fn arrive(&mut self, first: u64, now: u64, rule: Rule, expiring: bool) {
+        let (from, len) = (self.offset(first).min(self.len()), self.len());
         let Content::Open(packed) = &mut self.content else { return };
-        for at in from..len {
-            let own = packed.own_time(at);
-            let deadline = rule.deadline(now, own);
-            if deadline == NEVER {
-                continue;
+        let Self { deadlines, soonest, .. } = self;
+        let mut note = |packed: &mut Packed, range: Range<usize>, deadline: u64| {
+            if deadline != NEVER {
+                packed.arrive(range.clone(), now);
+                deadlines.push(range, deadline);
+                *soonest = Some(soonest.map_or(deadline, |soonest| soonest.min(deadline)));
             }
-            packed.arrive(at, now);
-            self.deadlines.push(at, deadline);
-            self.soonest = Some(self.soonest.map_or(deadline, |soonest| soonest.min(deadline)));
+        };
+        if !expiring {
+            note(packed, from..len, rule.deadline(now, None));
+            return;
+        }
+        for at in from..len {
+            let deadline = rule.deadline(now, packed.own_time(at));
+            note(packed, at..at + 1, deadline);
         }
     }
 

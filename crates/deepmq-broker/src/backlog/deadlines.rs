@@ -5,6 +5,7 @@
 
 use crate::timers::NEVER;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// Deadlines by their messages' offsets.
 #[derive(Debug, Default)]
@@ -25,10 +26,10 @@ impl Deadlines {
         Self { times, ..Self::default() }
     }
 
-    /// The message at `offset`, behind all others, has a deadline.
-    pub(super) fn push(&mut self, offset: usize, deadline: u64) {
-        self.times.resize(offset, NEVER);
-        self.times.push(deadline);
+    /// The messages at `offsets`, behind all others, have this deadline.
+    pub(super) fn push(&mut self, offsets: Range<usize>, deadline: u64) {
+        self.times.resize(offsets.start, NEVER);
+        self.times.resize(offsets.end, deadline);
     }
 
     /// Offsets and deadlines, in the order of offsets.
@@ -120,11 +121,11 @@ mod tests {
     #[test]
     fn those_that_are_added_later_find_their_place() {
         let mut deadlines = Deadlines::default();
-        deadlines.push(1, 50);
+        deadlines.push(1..2, 50);
         assert_eq!(due(&mut deadlines, 30), (vec![], 50));
         assert_eq!(due(&mut deadlines, 35), (vec![], 50));
-        deadlines.push(3, 40);
-        assert_eq!(due(&mut deadlines, 45), (vec![3], 50));
+        deadlines.push(3..5, 40);
+        assert_eq!(due(&mut deadlines, 45), (vec![3, 4], 50));
         assert_eq!(due(&mut deadlines, 50), (vec![1], NEVER));
     }
 }

@@ -10,6 +10,7 @@ use crate::timers::NEVER;
 use bytes::Bytes;
 use deepmq_model::message::Malformed;
 use deepmq_model::message::bytes::Reader;
+use std::ops::Range;
 
 const VERSION: u8 = 1;
 const GONE: u8 = 0;
@@ -125,14 +126,10 @@ impl Packed {
         self.entries.get(at).is_some_and(|entry| entry.persistent)
     }
 
-    /// A message arrived at this time, which matters.
-    pub(super) fn arrive(&mut self, at: usize, time: u64) {
-        if self.arrivals.len() <= at {
-            self.arrivals.resize(at + 1, 0);
-        }
-        if let Some(arrival) = self.arrivals.get_mut(at) {
-            *arrival = time;
-        }
+    /// Messages behind all others of which the time matters arrived at this time, which does too.
+    pub(super) fn arrive(&mut self, range: Range<usize>, time: u64) {
+        self.arrivals.resize(range.start, 0);
+        self.arrivals.resize(range.end, time);
     }
 
     /// When a message arrived, if that matters; 0 otherwise.
@@ -213,7 +210,7 @@ impl Packed {
         let mut packed = Self::with_capacity(count, page.len().saturating_sub(count * ENTRY_BYTES));
         decode_timed(page, |at, message, arrived| {
             if arrived > 0 {
-                packed.arrive(at, arrived);
+                packed.arrive(at..at + 1, arrived);
             }
             match message {
                 None => packed.push(&MessageRef {

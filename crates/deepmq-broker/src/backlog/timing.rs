@@ -121,12 +121,12 @@ impl Backlog {
         }
     }
 
-    /// The messages from `first` on have just arrived. Such as have no time of any sort cost nothing.
-    pub(crate) fn arrive(&mut self, first: Position, now: u64) {
+    /// The messages from `first` on have just arrived, some maybe `expiring` by their own word. Such as have no time of any sort cost nothing.
+    pub(crate) fn arrive(&mut self, first: Position, now: u64, expiring: bool) {
         let Some(index) = self.find(first) else { return };
         for block in self.blocks.range_mut(index..) {
             let before = block.bytes();
-            block.arrive(first.0, now, self.timetable.rule);
+            block.arrive(first.0, now, self.timetable.rule, expiring);
             self.bytes = self.bytes + block.bytes() - before;
             self.timetable.schedule(block);
         }

@@ -44,9 +44,9 @@ impl Alarm {
 impl State {
     /// Time goes on for the messages from `first` on, which have just been appended.
     #[cold]
-    pub(super) fn arrive(&mut self, queue: &Arc<Queue>, first: Position) {
+    pub(super) fn arrive(&mut self, queue: &Arc<Queue>, first: Position, expiring: bool) {
         let now = queue.home.timers.now();
-        self.backlog.arrive(first, now);
+        self.backlog.arrive(first, now, expiring);
         self.alarm.timed = true;
         self.alarm.fresh = Some(now);
     }
