@@ -20,6 +20,10 @@ const LETTERS_MAX: usize = 256;
 const LETTERS_BYTES: usize = 1024 * 1024;
 /// With so many that could not be placed everywhere, the others wait behind them.
 const HELD_MAX: usize = 256;
+/// So many are kept at hand of a queue whose messages are not all in memory.
+const AT_HAND_MAX: u64 = 16 * 1024;
+/// ... of no more than about so many bytes.
+const AT_HAND_BYTES: u64 = 8 * 1024 * 1024;
 /// What could not be placed is tried again after so long at the latest, in milliseconds.
 const TRY_AGAIN: u64 = 30_000;
 
@@ -159,7 +163,8 @@ impl State {
             return;
         }
         self.leaving.push(run, reason);
-        if self.backlog.live_out() > 0 && !queue.memory_is_short() {
+        let few = self.leaving.count < AT_HAND_MAX && self.leaving.bytes < AT_HAND_BYTES;
+        if few && self.backlog.live_out() > 0 && !queue.memory_is_short() {
             // It may have been read for this, and the page be given up before it leaves.
             self.backlog.hold(run);
         }
