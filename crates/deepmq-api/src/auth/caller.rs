@@ -19,7 +19,7 @@ pub(crate) struct Caller(Arc<User>);
 
 /// Who asks, and may see everything.
 #[derive(Debug, Clone)]
-pub(crate) struct Monitor(pub(crate) Caller);
+pub(crate) struct Monitor;
 
 /// Who asks, and may set policies and parameters.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ impl<S: Sync> FromRequestParts<S> for Monitor {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let caller = Caller::from_request_parts(parts, state).await?;
-        if caller.is_monitor() { Ok(Self(caller)) } else { Err(ApiError::not_authorized("Not monitor user")) }
+        if caller.is_monitor() { Ok(Self) } else { Err(ApiError::not_authorized("Not monitor user")) }
     }
 }
 

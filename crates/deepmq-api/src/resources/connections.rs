@@ -4,7 +4,7 @@
 
 use crate::api::Api;
 use crate::arguments::Arguments;
-use crate::auth::{Caller, Monitor};
+use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::listing::{ColumnsQuery, ListQuery, Listing, Named, list, one};
 use crate::rates::Watched;
@@ -214,6 +214,7 @@ pub(crate) async fn close(
     headers: HeaderMap,
 ) -> ApiResult<StatusCode> {
     let handle = find(&api, &caller, &name)?;
+    check_closing(&caller, &handle.info.user)?;
     note_change(&caller, "connection closed", &name);
     api.broker().kill_connection(handle.info.id, &reason(&headers));
     Ok(StatusCode::NO_CONTENT)
@@ -223,17 +224,26 @@ pub(crate) async fn close(
 #[utoipa::path(delete, path = "/connections/username/{user}", tag = "connections",
     params(("X-Reason" = Option<String>, Header, description = "Why")), responses((status = 204)))]
 pub(crate) async fn close_of_user(
-    Monitor(caller): Monitor,
+    caller: Caller,
     State(api): State<Api>,
     At(user): At<String>,
     headers: HeaderMap,
-) -> StatusCode {
+) -> ApiResult<StatusCode> {
+    check_closing(&caller, &user)?;
     note_change(&caller, "connections of a user closed", &user);
     let reason = reason(&headers);
     for handle in handles(&api, &caller, |info| *info.user == *user) {
         api.broker().kill_connection(handle.info.id, &reason);
     }
-    StatusCode::NO_CONTENT
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An administrator closes anybody's connections, others their own; monitoring only looks (RabbitMQ's rule).
+fn check_closing(caller: &Caller, user: &str) -> ApiResult<()> {
+    if caller.is_admin() || *caller.user().name == *user {
+        return Ok(());
+    }
+    Err(ApiError::not_authorized("User not authorised to access object"))
 }
 
 fn reason(headers: &HeaderMap) -> String {

@@ -67,3 +67,21 @@ async fn changes_take_access_to_the_vhost_and_lists_of_all_take_monitoring() {
     assert_eq!(ask("monitor", Method::GET, "/feature-flags").await, 401);
     assert_eq!(ask("manager", Method::DELETE, "/connections/username/guest").await, 401);
 }
+
+#[tokio::test]
+async fn a_connection_is_closed_by_an_administrator_or_its_own_user_and_not_by_who_monitors() {
+    let rig = Rig::start().await;
+    let _peer = rig.broker.peer().await;
+    let name = rig.json("/connections").await[0]["name"].as_str().unwrap().to_owned();
+    let one = format!("/connections/{}", name.replace(' ', "%20").replace('>', "%3E"));
+    let ask =
+        async |user: &str, method: Method, path: &str| rig.ask(user, method, path, Value::Null).await.status;
+    assert_eq!(ask("monitor", Method::GET, &one).await, 200);
+    for path in [one.as_str(), "/connections/username/guest"] {
+        assert_eq!(ask("monitor", Method::DELETE, path).await, 401, "{path}");
+    }
+    assert_eq!(ask("monitor", Method::DELETE, "/connections/username/monitor").await, 204);
+    assert_eq!(ask("manager", Method::DELETE, "/connections/username/manager").await, 204);
+    assert_eq!(ask("monitor", Method::GET, &one).await, 200, "it is still open");
+    assert_eq!(ask("guest", Method::DELETE, &one).await, 204);
+}
