@@ -64,7 +64,7 @@ pub(crate) struct UserDeclaration {
 
 /// Words, as a list or divided by commas
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "tags are a list of words, or words divided by commas")]
 pub(crate) enum Tags {
     Words(String),
     List(Vec<String>),

@@ -295,3 +295,15 @@ async fn older_names_of_paths_lead_to_the_same() {
     let memory = rig.json(&format!("/nodes/{node}/memory/relative")).await["memory"].clone();
     assert!(memory["other_system"].as_u64().unwrap() > 50);
 }
+
+#[tokio::test]
+async fn tags_that_are_no_words_are_refused_by_what_tags_are() {
+    let rig = Rig::start().await;
+    for path in ["/users/new", "/vhosts/new"] {
+        let answer = rig.put(path, json!({"password": "p", "tags": 5})).await;
+        let (status, _, reason) = answer.refusal();
+        assert_eq!(status, 400, "{path}");
+        assert!(reason.contains("a list of words, or words divided by commas"), "{reason}");
+        assert_eq!(rig.get(path).await.status, 404, "{path}");
+    }
+}

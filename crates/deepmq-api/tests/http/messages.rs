@@ -88,6 +88,15 @@ async fn a_message_nobody_wants_is_not_routed_and_a_wrong_one_is_refused() {
             .contains("base64")
     );
     assert!(refused(json!({"payload": "p"})).await.contains("routing_key"));
+    for (wrong, said) in [
+        (json!({"priority": 300}), "integer `300`, expected u8"),
+        (json!({"expiration": 5}), "integer `5`, expected a string"),
+        (json!({"delivery_mode": "2"}), "string \"2\", expected u8"),
+        (json!(["delivery_mode"]), "expected an object of properties"),
+    ] {
+        let reason = refused(message(wrong)).await;
+        assert!(reason.contains(said), "{reason}");
+    }
     let get = rig.post("/queues/%2F/q/get", json!({"count": 10_001, "ackmode": "ack_requeue_true"})).await;
     assert!(get.refusal().2.contains("at most"));
     let get = rig.post("/queues/%2F/q/get", json!({"count": 10_000, "ackmode": "ack_requeue_true"})).await;

@@ -6,7 +6,10 @@ use crate::arguments::Arguments;
 use crate::error::{ApiError, ApiResult};
 use deepmq_model::message::properties::{self as model, Text};
 use deepmq_model::topology::NAME_BYTES_MAX;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// Ten years in milliseconds: the longest time a message may be told to live.
@@ -51,15 +54,28 @@ pub(crate) struct Properties {
 
 /// Reads an object; or an empty array, which is how some tools write an empty object.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Properties, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Given {
-        Nothing([(); 0]),
-        Fields(Box<Properties>),
+    deserializer.deserialize_any(Given)
+}
+
+/// Tells the one from the other by how it begins, so that a wrong field is refused by what is wrong with it.
+struct Given;
+
+impl<'de> Visitor<'de> for Given {
+    type Value = Properties;
+
+    fn expecting(&self, expected: &mut fmt::Formatter<'_>) -> fmt::Result {
+        expected.write_str("an object of properties")
     }
-    match Given::deserialize(deserializer)? {
-        Given::Nothing([]) => Ok(Properties::default()),
-        Given::Fields(properties) => Ok(*properties),
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Properties, A::Error> {
+        Properties::deserialize(MapAccessDeserializer::new(fields))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Properties, A::Error> {
+        match items.next_element::<IgnoredAny>()? {
+            None => Ok(Properties::default()),
+            Some(_) => Err(A::Error::invalid_type(Unexpected::Seq, &self)),
+        }
     }
 }
 
