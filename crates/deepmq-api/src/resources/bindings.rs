@@ -132,9 +132,12 @@ fn find(
     destination: &str,
     key: &str,
 ) -> ApiResult<Handle> {
-    let mut handles = between(vhost, source, to, destination)?.into_iter();
-    let wanted = handles.find(|handle| key::of(&handle.binding.key, &handle.binding.arguments) == key);
-    wanted.ok_or_else(ApiError::not_found)
+    let mut handles = between(vhost, source, to, destination)?;
+    let key_of = |handle: &Handle| key::of(&handle.binding.key, &handle.binding.arguments);
+    // As it is quoted first: unquoted it may be another binding's.
+    let exact = handles.iter().position(|handle| key_of(handle) == key);
+    let found = exact.or_else(|| handles.iter().position(|handle| key::is_unquoted(key, &key_of(handle))));
+    found.map(|at| handles.swap_remove(at)).ok_or_else(ApiError::not_found)
 }
 
 /// All bindings

@@ -62,3 +62,24 @@ async fn a_binding_without_its_ends_is_refused() {
     let hashes = json!({"routing_key": "#.#.#"});
     assert!(rig.post("/bindings/%2F/e/amq.topic/q/q", hashes).await.refusal().2.contains("wildcards"));
 }
+
+#[tokio::test]
+async fn a_key_names_its_binding_if_a_client_did_not_quote_it_once_more_too() {
+    let rig = Rig::start().await;
+    rig.put("/queues/%2F/q", json!({})).await;
+    let path = "/bindings/%2F/e/amq.topic/q/q";
+    for body in [json!({"routing_key": "a b/~é"}), json!({"routing_key": "a b", "arguments": {"k": 1}})] {
+        assert_eq!(rig.post(path, body).await.status, 201);
+    }
+    for binding in rig.json(path).await.as_array().unwrap() {
+        let one = format!("{path}/{}", binding["properties_key"].as_str().unwrap());
+        assert_eq!(rig.json(&one).await, *binding);
+        assert_eq!(rig.delete(&one).await.status, 204);
+    }
+    assert_eq!(rig.json(path).await, json!([]));
+    for routing_key in ["a%20b", "a b"] {
+        rig.post(path, json!({ "routing_key": routing_key })).await;
+    }
+    assert_eq!(rig.delete(&format!("{path}/a%2520b")).await.status, 204);
+    assert_eq!(rig.json(path).await[0]["routing_key"], "a%20b", "a key that is quoted properly counts first");
+}

@@ -5,7 +5,7 @@
 
 use deepmq_model::message::table;
 use deepmq_model::{Table, Value};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 /// All but letters, digits and these, so that `~` divides.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -20,6 +20,11 @@ pub(super) fn of(routing_key: &[u8], arguments: &Table) -> String {
         return format!("{key}~{:016x}", hash(arguments));
     }
     key
+}
+
+/// Whether this is `key` without its quoting, which is what a path leaves of it if a client did not quote it once more.
+pub(super) fn is_unquoted(given: &str, key: &str) -> bool {
+    percent_decode_str(key).eq(given.bytes())
 }
 
 /// FNV-1a over the arguments in the order of their keys: the same in every process, as a name must be.
