@@ -1,6 +1,6 @@
 //! Health checks, as load balancers, Kubernetes and RabbitMQ's tools ask for them.
 //!
-//! Owns `/health/checks` and `/aliveness-test`: 200 with `ok`, or 503 with a reason. Must not need a login where the settings
+//! Owns `/health/checks`, `/aliveness-test` and `/healthchecks/node`: 200 with `ok`, or 503 with a reason. Must not need a login where the settings
 //! say so.
 
 use crate::api::Api;
@@ -215,4 +215,25 @@ pub(crate) async fn aliveness(
 ) -> ApiResult<Response> {
     caller.see(&api, &vhost)?;
     Ok(storage_failed(&api).unwrap_or_else(ok))
+}
+
+/// This node serves. An old name of `is-in-service`, which old charts for Kubernetes still ask for
+#[utoipa::path(get, path = "/healthchecks/node", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn node(_: Caller, state: State<Api>) -> Response {
+    in_service(state).await
+}
+
+/// The same, of a node by its name
+#[utoipa::path(get, path = "/healthchecks/node/{node}", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn named_node(
+    caller: Caller,
+    state: State<Api>,
+    At(node): At<String>,
+) -> ApiResult<Response> {
+    if node != state.node() {
+        return Err(ApiError::not_found());
+    }
+    Ok(self::node(caller, state).await)
 }

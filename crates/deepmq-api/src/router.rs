@@ -16,9 +16,9 @@ use crate::resources::{
     vhosts,
 };
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -34,6 +34,7 @@ pub(crate) fn whole(api: &Api) -> Router {
         .with_state(api.clone());
     let swagger = SwaggerUi::new("/swagger").config(Config::from("/api/openapi.json"));
     Router::new()
+        .route("/", get(async || Redirect::to("/swagger/")))
         .route("/api/openapi.json", get(async || openapi::response()))
         .nest("/api", resources)
         .merge(metrics::guarded(api))
@@ -42,8 +43,13 @@ pub(crate) fn whole(api: &Api) -> Router {
         .layer(from_fn(request_id::number))
 }
 
-async fn method_not_allowed() -> impl IntoResponse {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path has other methods")
+/// The router adds which methods there are, which is all that OPTIONS asks for.
+async fn method_not_allowed(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::OK.into_response();
+    }
+    let reason = "this path has other methods";
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason).into_response()
 }
 
 /// What needs a login, with its description. Paths are below `/api`.
@@ -192,4 +198,6 @@ fn health_checks() -> OpenApiRouter<Api> {
         .routes(routes!(health::leaders))
         .routes(routes!(health::all_leaders))
         .routes(routes!(health::aliveness))
+        .routes(routes!(health::node))
+        .routes(routes!(health::named_node))
 }

@@ -27,6 +27,11 @@ async fn a_healthy_broker_passes_every_check() {
         assert_eq!(rig.json(probe).await["status"], "ok", "{probe}");
     }
     assert_eq!(rig.json("/aliveness-test/%2F").await["status"], "ok");
+    let node = rig.json("/nodes").await[0]["name"].as_str().unwrap().to_owned();
+    for old in ["/healthchecks/node".to_owned(), format!("/healthchecks/node/{node}")] {
+        assert_eq!(rig.json(&old).await["status"], "ok", "{old}");
+    }
+    assert_eq!(rig.get("/healthchecks/node/other").await.status, 404);
     let port = rig.address.port();
     assert_eq!(rig.json(&format!("/health/checks/port-listener/{port}")).await["port"], port);
     assert_eq!(rig.json("/health/checks/protocol-listener/amqp,http").await["status"], "ok");

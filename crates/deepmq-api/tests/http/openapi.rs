@@ -76,3 +76,21 @@ async fn it_is_served_with_a_page_to_try_it() {
     let script = fetch("/swagger/swagger-initializer.js").await.text().await.unwrap();
     assert!(script.contains("/api/openapi.json"), "{script}");
 }
+
+#[tokio::test]
+async fn who_opens_the_bare_address_in_a_browser_comes_to_the_description() {
+    let rig = Rig::start().await;
+    let answer = rig.client().get(format!("http://{}/", rig.address)).send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.url().path()), (200, "/swagger/"));
+}
+
+#[tokio::test]
+async fn options_tells_which_methods_a_path_has_to_who_may_ask() {
+    let rig = Rig::start().await;
+    let asked = rig.client().request(reqwest::Method::OPTIONS, rig.url("/queues/%2F/q"));
+    let answer = asked.basic_auth("guest", Some("guest")).send().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["allow"]),
+        (200, &"GET,HEAD,PUT,DELETE".parse().unwrap())
+    );
+}
