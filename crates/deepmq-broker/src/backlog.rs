@@ -55,7 +55,7 @@ pub(crate) struct Backlog {
     /// How often messages came back, of those that did.
     returns: BTreeMap<u64, u32>,
     /// Copies of messages that are about to go elsewhere: their blocks may leave memory before.
-    held: BTreeMap<u64, OwnedMessage>,
+    copies: BTreeMap<u64, OwnedMessage>,
     timetable: Timetable,
     account: Account,
 }
@@ -70,7 +70,7 @@ impl Backlog {
             out: 0,
             live_out: 0,
             returns: BTreeMap::new(),
-            held: BTreeMap::new(),
+            copies: BTreeMap::new(),
             timetable: Timetable::default(),
             account: Account::new(memory),
         }
@@ -129,19 +129,19 @@ impl Backlog {
 
     /// The message at a position, if it is still needed.
     pub(crate) fn read(&self, position: Position) -> Option<MessageRef<'_>> {
-        if let Some(held) = self.held.get(&position.0) {
-            return Some(held.borrow());
+        if let Some(copy) = self.copies.get(&position.0) {
+            return Some(copy.borrow());
         }
         let block = self.blocks.get(self.find(position)?)?;
         block.read(block.offset(position.0))
     }
 
     /// Keeps those messages of a run that are in memory at hand until they are completed, whatever becomes of their blocks.
-    pub(crate) fn hold(&mut self, run: Run) {
-        let held: Vec<_> = self.run(run).map(|(at, message)| (at.0, OwnedMessage::from(message))).collect();
-        for (at, message) in held {
+    pub(crate) fn copy(&mut self, run: Run) {
+        let copies: Vec<_> = self.run(run).map(|(at, message)| (at.0, OwnedMessage::from(message))).collect();
+        for (at, message) in copies {
             self.bytes += message.borrow().bytes();
-            self.held.insert(at, message);
+            self.copies.insert(at, message);
         }
         self.account.set(self.bytes);
     }
@@ -277,7 +277,7 @@ impl Backlog {
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
         self.returns = BTreeMap::new();
-        self.held = BTreeMap::new();
+        self.copies = BTreeMap::new();
         self.timetable = Timetable::default();
         (self.live, self.bytes, self.out, self.live_out) = (0, 0, 0, 0);
         self.account.set(0);
@@ -292,9 +292,9 @@ impl Backlog {
         if !self.returns.is_empty() {
             self.returns.extract_if(at..end, |_, _| true).for_each(drop);
         }
-        if !self.held.is_empty() {
-            let held = self.held.extract_if(at..end, |_, _| true);
-            self.bytes -= held.map(|(_, message)| message.borrow().bytes()).sum::<usize>();
+        if !self.copies.is_empty() {
+            let copies = self.copies.extract_if(at..end, |_, _| true);
+            self.bytes -= copies.map(|(_, message)| message.borrow().bytes()).sum::<usize>();
         }
         let Some(mut index) = self.find(run.first) else { return false };
         while at < end {

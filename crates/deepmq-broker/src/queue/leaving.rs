@@ -166,7 +166,7 @@ impl State {
         let few = self.leaving.count < AT_HAND_MAX && self.leaving.bytes < AT_HAND_BYTES;
         if few && self.backlog.live_out() > 0 && !queue.memory_is_short() {
             // It may have been read for this, and the page be given up before it leaves.
-            self.backlog.hold(run);
+            self.backlog.copy(run);
         }
         wakes.dead_letters.note(queue);
     }
